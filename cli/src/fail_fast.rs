@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::counters::Counters;
 
-/// A limit of failed tasks. Those of earlier processes do not count, so that a run that was stopped can go on.
+/// A limit of failed tasks. Those of earlier processes do not count, so that a run that was stopped can be resumed.
 #[derive(Debug)]
 pub(crate) struct FailFast {
     most: u64,

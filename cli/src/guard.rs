@@ -1,4 +1,4 @@
-//! Keeps web pages away from the local HTTP API, which asks nobody who they are: a browser lets any page send requests to
+//! Keeps web pages away from the local HTTP API, which does not authenticate: a browser lets any page send requests to
 //! this machine, and lets a page whose name was made to resolve to it read the answers.
 
 use axum::Router;

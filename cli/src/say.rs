@@ -49,7 +49,7 @@ pub(crate) fn on_terminal() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Whether colours are wanted on standard error: in a terminal, unless `NO_COLOR` is set (<https://no-color.org>).
+/// Whether standard error gets colours: in a terminal, unless `NO_COLOR` is set (<https://no-color.org>).
 pub(crate) fn colours() -> bool {
     on_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

@@ -14,7 +14,7 @@ use fanfold_sweep::{Sweep, SweepRequest};
 /// The schedule of `sweep` in the template.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Between two looks whether to sweep before that: the batches of a kind that went on wait for the sweep.
+/// Between two looks whether to sweep before that: the batches of a kind that resumed wait for the sweep.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Sweeps from one deletion of expired items to the next.
@@ -74,7 +74,7 @@ impl Sweeping {
         }
     }
 
-    /// Whether a kind stands still, or went on after `since`.
+    /// Whether a kind stands still, or resumed after `since`.
     async fn stands(&self, since: Timestamp) -> Result<bool, StoreError> {
         let kinds = self.policies.kinds().await?;
         let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();

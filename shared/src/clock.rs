@@ -45,7 +45,7 @@ impl Timestamp {
         std::time::UNIX_EPOCH + Duration::from_millis(self.0).min(Duration::from_secs(253_402_300_799))
     }
 
-    /// Epoch seconds, as DynamoDB's TTL wants them.
+    /// Epoch seconds, as DynamoDB's TTL requires them.
     #[must_use]
     pub fn seconds(self) -> u64 {
         self.0 / 1_000
@@ -63,7 +63,7 @@ pub trait Random: Send + Sync {
     /// The next number, all bits random.
     fn next(&self) -> u64;
 
-    /// A number that nobody who saw others can tell beforehand, for secrets.
+    /// A number that cannot be predicted from earlier ones, for secrets.
     fn secret(&self) -> u64 {
         self.next()
     }

@@ -42,7 +42,7 @@ pub const NOTICES_GIVEN_UP: &str = "fanfold_notices_given_up";
 pub const CALLS_REFUSED: &str = "fanfold_calls_refused";
 /// Kinds that came to stand still.
 pub const KINDS_STOPPED: &str = "fanfold_kinds_stopped";
-/// Kinds that go on after they stood still.
+/// Kinds that resume after they stood still.
 pub const KINDS_RESUMED: &str = "fanfold_kinds_resumed";
 /// Seconds from the registration of a task to the first call of its batch: a histogram, counted by member.
 pub const REGISTERED_TO_CALLED: &str = "fanfold_registered_to_called_seconds";

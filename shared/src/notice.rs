@@ -70,7 +70,7 @@ pub enum Event {
     /// A kind stands still.
     #[serde(rename = "kind.stopped")]
     KindStopped(KindStopped),
-    /// A kind goes on.
+    /// A kind resumes.
     #[serde(rename = "kind.resumed")]
     KindResumed(KindResumed),
 }
@@ -182,14 +182,14 @@ pub struct KindStopped {
     pub answer: String,
 }
 
-/// A kind that stood still goes on.
+/// A kind that stood still resumes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KindResumed {
     /// The kind.
     pub kind: String,
     /// Since when it had stood still, epoch milliseconds.
     pub stopped_at: u64,
-    /// Since when it goes on, epoch milliseconds.
+    /// When it resumed, epoch milliseconds.
     pub since: u64,
 }
 
@@ -213,7 +213,7 @@ impl Notice {
         Self::new(derived::end_notice(fanout.id), format!("/fanouts/{}", fanout.id), at, event)
     }
 
-    /// The notice of how a kind stands since its latest change.
+    /// The notice of a kind's state since its latest change.
     #[must_use]
     pub fn of_kind(gate: &Gate) -> Self {
         let kind = gate.kind.clone();

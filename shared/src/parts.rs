@@ -174,7 +174,7 @@ impl Parts {
         }
     }
 
-    /// After the call of a first half: the second half, which stands at this place, is halved if the first half worked.
+    /// After the call of a first half: the second half, which is at this place, is halved if the first half worked.
     /// Otherwise it is called itself, as it may work.
     fn tell_second(&mut self, at: usize, shows: Shows, open: &[usize]) {
         let Some(second) = self.0.get(at).copied().filter(|next| next.form == Form::Second) else { return };

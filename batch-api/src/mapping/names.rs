@@ -48,7 +48,7 @@ impl Names {
     /// The position in the request of the member that an item names. `order`: the item's place among all items.
     ///
     /// # Errors
-    /// It names none. The text goes on from "its item …".
+    /// It names none. The text continues from "its item …".
     pub(super) fn member(&self, term: Option<&Term>, item: &Bindings<'_>, order: usize) -> Result<usize, String> {
         let value = match (self, term) {
             (Self::Order, _) | (_, None) => return Ok(order),

@@ -159,7 +159,7 @@ async fn read(stream: impl AsyncReadExt + Unpin, most: usize) -> Vec<u8> {
     kept
 }
 
-/// Reads to the end; keeps the last bytes, at least as many as are wanted.
+/// Reads to the end; keeps the last bytes, at least as many as are asked for.
 async fn read_end(stream: impl AsyncReadExt + Unpin, wanted: usize, kept: &mut Vec<u8>) {
     each(stream, |part| {
         kept.extend_from_slice(part);

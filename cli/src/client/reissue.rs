@@ -28,10 +28,10 @@ pub(crate) struct ReissueArgs {
     /// The fan-out.
     #[arg(value_name = "ID", value_parser = fanout_id)]
     fanout: Uuid,
-    /// Wake what the items that are not done wait for instead. What is in flight stays so.
+    /// Instead wake what the items that are not done wait for. Calls in progress continue.
     #[arg(long, conflicts_with_all = ["missing", "max_batch", "content", "again", "idempotency_key"])]
     outstanding: bool,
-    /// Also items that were missing at its end: their tasks were not called, as it was cut short.
+    /// Also items that were missing at its end: their tasks were not called, because it was cut short.
     #[arg(long)]
     missing: bool,
     /// Put at most N of the tasks in a batch, if the policy allows more.

@@ -9,7 +9,7 @@ use super::connection::Connection;
 use super::{fanout_id, view};
 use crate::failure::Failure;
 
-/// Shows how far a fan-out has come.
+/// Shows a fan-out's state and counts.
 ///
 /// The exit status is 0, whatever the fan-out's state is; 2 if there is no such fan-out; 1 if the
 /// stack cannot be reached.

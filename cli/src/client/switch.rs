@@ -83,8 +83,8 @@ fn text(scope: &Scope, switched: &Value) -> String {
     let mut lines = vec![match switch["state"].as_str() {
         Some("paused") => format!("{name}: paused since {since}"),
         Some("draining") => format!("{name}: drains what waited at {since}"),
-        Some(_) => format!("{name}: goes on since {since}"),
-        None => format!("{name}: goes on as usual"),
+        Some(_) => format!("{name}: resumed at {since}"),
+        None => format!("{name}: resumed"),
     }];
     let others = switched["paused_by"].as_array().into_iter().flatten().map(named).filter(|other| *other != name);
     lines.extend(others.map(|other| format!("  it is paused, as {other} is")));

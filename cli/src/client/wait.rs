@@ -22,7 +22,7 @@ const NOT_ALL: u8 = 3;
 /// The time was up.
 const TIME_IS_UP: u8 = 4;
 
-/// Waits until a fan-out has ended, and shows how.
+/// Waits until a fan-out has ended, and shows how it ended.
 ///
 /// A fan-out that was cancelled or failed has ended when nothing of it is in progress any more.
 /// The exit status is

@@ -56,7 +56,7 @@ impl Format {
 pub(crate) struct Row {
     /// Its line; the first of several for a CSV row with line breaks in it.
     pub(crate) line: u64,
-    /// Where it begins, to go on from there.
+    /// Where it begins, to resume from there.
     pub(crate) begin: Begin,
     /// The object or row.
     pub(crate) content: Value,

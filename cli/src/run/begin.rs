@@ -33,7 +33,7 @@ pub(super) struct Begun {
     pub(super) pages: Arc<Pages>,
     pub(super) auditor: Auditor,
     pub(super) meter: Arc<Meter>,
-    /// Tasks that were done when this process went on with an earlier one's run.
+    /// Tasks that were done when this process resumed an earlier one's run.
     pub(super) done_before: u64,
 }
 

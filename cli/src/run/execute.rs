@@ -34,7 +34,7 @@ const LAST_NOTICES: Duration = Duration::from_secs(30);
 /// Between two looks at whether every task has its outcome.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long nobody asks what is waited for.
+/// The pause between two checks of what the run waits for.
 const SHORT: Duration = Duration::from_secs(2);
 
 impl Run<'_> {
@@ -155,7 +155,7 @@ impl Run<'_> {
             };
             tokio::select! {
                 quiet = tokio::time::timeout(LAST_NOTICES, stack.quiet()) => if quiet.is_err() {
-                    say("some notices are not delivered yet; `fanfold serve` with the same --data goes on delivering them");
+                    say("some notices are not delivered yet; `fanfold serve` with the same --data delivers them");
                 },
                 _ = self.stop.asked() => {}
                 () = explain => {}
@@ -166,7 +166,7 @@ impl Run<'_> {
     }
 }
 
-/// Lets no message wait for others once every task has its outcome: what is left are the last acks and the notice.
+/// Lets no message wait for others once every task has its outcome: only the last acks and the notice remain.
 async fn hasten(running: &Running, meter: &Meter) {
     while !meter.is_handled() {
         tokio::time::sleep(LOOK).await;

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 /// Between two looks at how far the partitions are, if no move ends.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Why a run cannot go on whose fan-out was opened otherwise.
+/// Why a run whose fan-out was opened otherwise cannot be resumed.
 const OTHER_VERSION: &str =
     "another version of fanfold began the run in this data folder; finish it with that version, or use another folder";
 

@@ -1,4 +1,4 @@
-//! What a data folder remembers of its run, so that a run that was ended goes on.
+//! What a data folder remembers of its run, so that a run that was ended can be resumed.
 
 use std::path::{Path, PathBuf};
 

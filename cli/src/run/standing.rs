@@ -1,4 +1,4 @@
-//! Says when the run's kind stands still, why, and what to do; and when it goes on.
+//! Says when the run's kind stands still, why, and what to do; and when it resumes.
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ pub(super) async fn watch(gates: &Gates, job: &Job) {
         match (&stopped, shown) {
             (Some(stopped), false) => say(format_args!(
                 "fanfold: {}; check `batch_api` in {}. Tasks wait, none fails because of this; the batch API is probed again and \
-                 again, and the run goes on when it works",
+                 again, and the run continues when it works",
                 stopped.answer,
                 job.policy_file.display()
             )),
-            (None, true) => say("fanfold: the batch API works again: the run goes on"),
+            (None, true) => say("fanfold: the batch API works again: the run continues"),
             _ => {}
         }
         shown = stopped.is_some();

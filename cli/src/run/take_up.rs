@@ -17,7 +17,7 @@ use crate::job::Job;
 pub(super) enum Plan {
     /// The run is finished; its summary is shown.
     Show(Box<Summary>),
-    /// The run goes on.
+    /// The run is resumed.
     GoOn(Box<RunRecord>),
     /// A new run.
     New,
@@ -33,7 +33,7 @@ pub(super) fn plan(args: &RunArgs, job: &Job, checked: Checked) -> Result<Plan, 
         .map_err(|problem| Fault::new(data.display(), problem).into())
 }
 
-/// The run that a data folder goes on with, or a new one, written down there.
+/// The run that is resumed in a data folder, or a new one, recorded there.
 pub(super) fn take_up(args: &RunArgs, job: &Job, checked: Checked, new: Uuid) -> Result<(RunRecord, bool), Failure> {
     if let Plan::GoOn(record) = plan(args, job, checked)? {
         return Ok((*record, true));
@@ -56,7 +56,7 @@ fn record(job: &Job, checked: Checked, key: Uuid) -> RunRecord {
     }
 }
 
-/// Compares the run that is held with the one that is wanted.
+/// Compares the run in the folder with the requested one.
 fn decide(held: RunRecord, wanted: &RunRecord, moved: bool, again: bool) -> Result<Plan, String> {
     let state = if held.summary.is_some() { "finished" } else { "unfinished" };
     let (input, new) = (held.input.display(), wanted.input.display());

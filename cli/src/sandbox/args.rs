@@ -15,7 +15,7 @@ use super::percent::Percent;
 /// options say how slow, busy and faulty it is. The same calls get the same answers again: what happens is drawn
 /// from --seed, the Idempotency-Key, and the ids and contents of members.
 ///
-/// `GET /counts` returns what has been counted since the start, as JSON. The last lines say it, too.
+/// `GET /counts` returns what has been counted since the start, as JSON. The sandbox also prints it when it stops.
 ///
 /// In run.yaml, `start: [fanfold, sandbox, --fail, 1%]` starts it for a run, and for that run only.
 #[derive(Debug, Args)]

@@ -37,7 +37,7 @@ pub(super) struct Behaviour {
     pub(super) rate: Option<NonZeroU32>,
     /// Members that fail for good.
     pub(super) fail: Percent,
-    /// Members that are to come again.
+    /// Members that are to be sent again.
     pub(super) retry: Percent,
     /// Members that spoil a call.
     pub(super) poison: Percent,
@@ -75,7 +75,7 @@ pub(super) enum MemberFate {
     Succeeds,
     /// It fails for good.
     Fails,
-    /// It is to come again.
+    /// It is to be sent again.
     Retries,
 }
 

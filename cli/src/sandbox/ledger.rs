@@ -137,7 +137,7 @@ impl Ledger {
         let fate = self.behaviour.call(&name, key.times);
         if fate == CallFate::Error {
             self.counts.errors += 1;
-            return at_once(500, "the sandbox was told to fail", "error");
+            return at_once(500, "the sandbox is set to fail", "error");
         }
         if call.members.iter().any(|(_, content)| self.behaviour.spoils(content)) {
             self.counts.refused += 1;
@@ -198,9 +198,11 @@ impl Ledger {
             }
             MemberFate::Fails => {
                 member.outcome.get_or_insert(fate);
-                json!({"id": id, "outcome": "failed", "error": "the sandbox was told to fail this content"})
+                json!({"id": id, "outcome": "failed", "error": "the sandbox is set to fail this content"})
             }
-            MemberFate::Retries => json!({"id": id, "outcome": "retry", "error": "the sandbox was told to ask again"}),
+            MemberFate::Retries => {
+                json!({"id": id, "outcome": "retry", "error": "the sandbox is set to return `retry`"})
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `fanfold sandbox`: a batch API to try against, which is as slow, busy, faulty and forgetful as one wants.
+//! `fanfold sandbox`: a batch API to try against, which is as slow, busy, faulty and forgetful as its options say.
 
 mod args;
 mod behaviour;

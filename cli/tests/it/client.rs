@@ -266,7 +266,7 @@ fn rows(stack: &Stack, shop: &str, number: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_kind_is_paused_its_tasks_cancelled_and_it_goes_on() {
+fn a_kind_is_paused_its_tasks_cancelled_and_it_is_resumed() {
     let stack = Stack::start();
     let paused = stack.ok(&["pause", "--kind", "row"]);
     assert!(paused.starts_with("kind row: paused since 20"), "{paused}");
@@ -274,7 +274,7 @@ fn a_kind_is_paused_its_tasks_cancelled_and_it_goes_on() {
     let switches = stack.ok(&["switches"]);
     assert!(switches.contains("(everything)") && switches.lines().count() == 3, "{switches}");
     let resumed = stack.ok(&["resume", "--all"]);
-    assert!(resumed.starts_with("everything: goes on"), "{resumed}");
+    assert!(resumed.starts_with("everything: resumed"), "{resumed}");
     let target = stack.ok(&["resume", "--kind", "row", "--target", "a"]);
     assert!(target.ends_with("it is paused, as kind row is"), "{target}");
     let (a, b) = (rows(&stack, "a", 4), rows(&stack, "b", 2));

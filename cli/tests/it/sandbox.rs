@@ -63,7 +63,7 @@ fn a_tenth_of_the_members_fails() {
     let failed = summary["failed"].as_u64().unwrap();
     assert!((5..50).contains(&failed), "{summary}");
     assert_eq!(summary["succeeded"].as_u64().unwrap() + failed, 200);
-    assert_eq!(summary["failures"]["the sandbox was told to fail this content"], failed);
+    assert_eq!(summary["failures"]["the sandbox is set to fail this content"], failed);
 }
 
 /// A sandbox on its own; it is killed when this is dropped.

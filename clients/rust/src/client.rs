@@ -228,7 +228,7 @@ impl Fanfold {
             .try_flatten()
     }
 
-    /// Lists what became of a fan-out's tasks, page by page: those that succeeded or failed.
+    /// Lists the results of a fan-out's tasks, page by page: of those that succeeded or failed.
     pub fn results(&self, fanout: Uuid) -> impl Stream<Item = Result<TaskResult, ClientError>> {
         let results = self.pages::<Results>(format!("/fanouts/{fanout}/results"));
         results.map_ok(|page| stream::iter(page.results.into_iter().map(Ok))).try_flatten()

@@ -106,7 +106,7 @@ impl Fanfold {
         self.http.call(Method::POST, &format!("/tasks/{id}/reset"), None, None).await
     }
 
-    /// Resets the failed tasks of a kind, a target or a lane that are no items, page by page.
+    /// Resets the failed tasks of a kind, a target or a lane that are not items, page by page.
     ///
     /// # Errors
     /// See [`ClientError`]. Tasks of earlier pages are reset.
@@ -150,7 +150,7 @@ impl Fanfold {
     }
 }
 
-/// What became of the failed tasks of a scope.
+/// How many failed tasks of a scope were reset.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct ResetTasks {
     /// How many wait again.

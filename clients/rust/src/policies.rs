@@ -33,8 +33,9 @@ impl Fanfold {
         self.http.call(Method::PUT, &path(kind), Some(policy), None).await
     }
 
-    /// Deletes the policy of a kind, and returns it. `force`: even if tasks of the kind wait; they go on when the kind has a
-    /// policy again. The client repeats a request without an answer: 404 may then mean that it had been carried out.
+    /// Deletes the policy of a kind, and returns it. `force`: even if tasks of the kind wait; they are handled when the
+    /// kind has a policy again. The client repeats a request without an answer: 404 may then mean that it had been
+    /// carried out.
     ///
     /// # Errors
     /// The kind has none (404, `unknown_policy`), or tasks of the kind wait (409, `policy_in_use`); see [`ClientError`].

@@ -11,7 +11,7 @@ pub(crate) fn is_safe(name: &str) -> bool {
     (1..=LONGEST).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// The fan-out of a member: what stands before the first `:` of its id, or [`SINGLE`].
+/// The fan-out of a member: the text before the first `:` of its id, or [`SINGLE`].
 pub(crate) fn fanout_of(member: &str) -> &str {
     member.split_once(':').map_or(SINGLE, |(fanout, _)| fanout)
 }

@@ -43,7 +43,7 @@ pub(crate) struct Named {
     pub(crate) unknown: BTreeSet<Uuid>,
 }
 
-/// Acks could not be applied; the message comes again.
+/// Acks could not be applied; the message is delivered again.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AckError {
     #[error(transparent)]

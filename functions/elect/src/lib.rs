@@ -40,7 +40,7 @@ pub struct Elect {
     world: World,
 }
 
-/// An election could not be held; its messages come again.
+/// An election could not be held; its messages are delivered again.
 #[derive(Debug, thiserror::Error)]
 enum ElectError {
     #[error(transparent)]

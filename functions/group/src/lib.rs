@@ -44,7 +44,7 @@ pub struct Group {
     world: World,
 }
 
-/// A batch could not be formed; its message comes again and goes on where this one stopped.
+/// A batch could not be formed; its message is delivered again, and continues where this one stopped.
 #[derive(Debug, thiserror::Error)]
 enum GroupError {
     #[error(transparent)]

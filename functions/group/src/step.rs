@@ -12,7 +12,7 @@ use futures::{FutureExt, StreamExt, stream};
 use crate::Group;
 
 impl Step for Group {
-    /// Leaders whose worker waits for them before they look hold nobody else up: what follows from the others is sent before.
+    /// Leaders whose worker waits for them before they look do not delay others: what follows from the others is sent before.
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
             let (messages, mut failures) = parse::<GroupMessage>(deliveries);

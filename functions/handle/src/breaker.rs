@@ -1,4 +1,4 @@
-//! The breaker: what a call shows of its kind's batch API, and whether the kind stops or goes on.
+//! The breaker: what a call shows of its kind's batch API, and whether the kind stops or resumes.
 
 use std::time::Duration;
 
@@ -100,12 +100,12 @@ impl Handle {
         }
     }
 
-    /// A probe worked: the kind goes on.
+    /// A probe worked: the kind resumes.
     async fn kind_goes_on(&self, called: &Called<'_>) -> Result<(), StoreError> {
         let (kind, now) = (called.kind(), self.world.now());
         let notice_at = notice_at(&called.pass.gate, called.policy, now);
         if self.gates.go_on(&called.pass.place, notice_at).await? {
-            tracing::warn!(kind, "the batch API works again: the kind goes on");
+            tracing::warn!(kind, "the batch API works again: the kind resumes");
             metrics::counter!(KINDS_RESUMED).increment(1);
             self.hint_notice(kind, notice_at, now).await;
         }
@@ -138,12 +138,12 @@ impl Handle {
         Ok(Some(probe_at))
     }
 
-    /// The kind was stopped under another version of its policy: it goes on.
+    /// The kind was stopped under another version of its policy: it resumes.
     pub(crate) async fn forget(&self, gate: &Gate, stopped: &Stopped, policy: &Policy) -> Result<(), StoreError> {
         let now = self.world.now();
         let notice_at = notice_at(gate, policy, now);
         if self.gates.forget(gate, stopped, notice_at).await? {
-            tracing::warn!(kind = gate.kind, "the policy has changed: the kind goes on");
+            tracing::warn!(kind = gate.kind, "the policy has changed: the kind resumes");
             metrics::counter!(KINDS_RESUMED).increment(1);
             self.hint_notice(&gate.kind, notice_at, now).await;
         }

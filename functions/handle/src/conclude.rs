@@ -90,7 +90,7 @@ impl Handle {
     }
 
     /// The call for the next part of a batch, if it may be made at once. Until then only the keys of those that failed now are
-    /// released: everything else follows when the worker is through with the parts, or from its message if it dies.
+    /// released: everything else follows when the worker has called its parts, or from its message if it dies.
     fn next_part(&self, settled: &Batch, policy: &Policy, more: bool) -> Option<NextPart> {
         let (message, from) = HandleMessage::awaited(settled).filter(|_| !settled.parts.is_empty())?;
         let at_once = from.since(self.world.now()).is_zero();

@@ -12,7 +12,7 @@ use crate::{Handle, HandleError};
 
 impl Handle {
     /// Takes an ended batch out of its lane's flight. If tasks wait there, and may be grouped, the lane's next batch leads from
-    /// then on, unless the lane is paused. `more`: that is likely. Returns the lock as it stands then.
+    /// then on, unless the lane is paused. `more`: that is likely. Returns the lock after that.
     pub(crate) async fn leave_flight(
         &self,
         batch: &Batch,

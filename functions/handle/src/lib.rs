@@ -66,7 +66,7 @@ impl std::fmt::Debug for Handle {
     }
 }
 
-/// A batch could not be handled; its message comes again.
+/// A batch could not be handled; its message is delivered again.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HandleError {
     #[error(transparent)]

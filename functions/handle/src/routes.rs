@@ -29,9 +29,10 @@ pub fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("POST", "/batches/{id}/outcomes", "postOutcomes", "Posts outcomes of a call that is answered later")
         .says(
-            "For batch APIs that answered a call with 202, under a policy with `answers_within`. It needs no signature: the \
-             token that came with the call is what it goes by. Outcomes may come in parts, and repeating them does no harm. The \
-             first outcome of a member counts. A `retry` counts only while the call's outcomes are awaited.",
+            "For batch APIs that answered a call with 202, under a policy with `answers_within`. It needs no \
+             signature, but the token that came with the call. Outcomes may come in parts, and repeating them does no \
+             harm. The first outcome of a member counts. A `retry` counts only while the call's outcomes are \
+             awaited.",
         )
         .path::<Uuid>("id", "The batch.")
         .header("Fanfold-Token", "The value of the header `Fanfold-Token` of the call.")

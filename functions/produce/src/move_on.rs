@@ -1,4 +1,4 @@
-//! One invocation goes on with a partition until its time is up.
+//! One invocation reads pages of a partition until its time is up.
 
 use std::num::NonZeroU16;
 

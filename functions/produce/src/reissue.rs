@@ -77,7 +77,7 @@ impl Produce {
     }
 
     /// Waits until the index shows all groups of a fan-out, to which nothing is added any more: it would pass by one that appears
-    /// behind it. Returns where it goes on; none: all are there.
+    /// behind it. Returns where to continue; none: all are there.
     async fn count(&self, old: &Fanout, from: Listed, short: u32) -> Result<Option<ReissuePlace>, ProduceError> {
         let (listed, all) = self.tracking.count_listed(old, from, GROUPS_COUNTED_MAX).await?;
         if !all {
@@ -125,7 +125,7 @@ impl Produce {
     }
 
     /// Releases the keys that failed tasks still have where fan-outs share keys: their policy keeps them, or a call without an
-    /// answer may have worked. Whoever reissues them wants them called again; they would be duplicates of themselves.
+    /// answer may have worked. Who reissues them asks for them to be called again; they would be duplicates of themselves.
     async fn release(&self, taken: &[TaskId], rows: &[Given]) -> Result<(), ProduceError> {
         let kinds: BTreeSet<&str> = rows.iter().filter_map(Given::kind).collect();
         let policies = self.registrar.policies(&kinds).await?;

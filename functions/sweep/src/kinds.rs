@@ -1,4 +1,4 @@
-//! Kinds that stopped or went on, whose notice is still to be delivered.
+//! Kinds that stopped or resumed, whose notice is still to be delivered.
 
 use fanfold::messages::About;
 use fanfold::store::gates::Gate;

@@ -68,7 +68,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// Wakes every lane with tasks that have waited unclaimed for too long, and those that went on just now, but none that is
+    /// Wakes every lane with tasks that have waited unclaimed for too long, and those that resumed just now, but none that is
     /// paused or whose kind has no policy. Returns the lanes in which tasks wait.
     pub(crate) async fn sweep_pending(&self, round: &Round, report: &mut SweepReport) -> Result<Oldest, SweepError> {
         let (request, known) = (round.request, &round.known);

@@ -22,7 +22,7 @@ const JSON: &str = "application/x-amz-json-1.0";
 #[derive(Clone, Debug)]
 pub(crate) struct Connector(pub(crate) Arc<Services>);
 
-/// What stands behind the endpoint.
+/// What serves the endpoint.
 #[derive(Debug)]
 pub(crate) struct Services {
     pub(crate) dynamodb: dynamodb::Tables,

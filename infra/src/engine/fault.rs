@@ -47,7 +47,7 @@ pub struct ServiceAnswer {
 /// What becomes of a request or of its answer.
 #[derive(Clone, Debug, Default)]
 pub enum Fate {
-    /// It goes on.
+    /// It continues.
     #[default]
     Pass,
     /// It is lost: the caller sees a broken connection. Lost after it was applied, the caller cannot know that it was.

@@ -17,7 +17,7 @@ use tokio::time::Sleep;
 pub(super) enum BodyError {
     #[error("the body broke off: {0}")]
     Broken(#[from] hyper::Error),
-    #[error("the body did not come in time")]
+    #[error("the body did not arrive in time")]
     Late,
 }
 

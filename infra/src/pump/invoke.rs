@@ -88,7 +88,7 @@ impl Invoker {
     }
 }
 
-/// A task that ends when nobody waits for it any more.
+/// A task that ends when nothing waits for it any more.
 struct Ended<T>(JoinHandle<T>);
 
 impl<T> Drop for Ended<T> {

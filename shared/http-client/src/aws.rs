@@ -56,7 +56,7 @@ impl Service {
         }
     }
 
-    /// How it wants to be signed. S3 takes paths as they are sent, and a hash of the body.
+    /// How its requests are signed. S3 takes paths as they are sent, and a hash of the body.
     fn settings(self) -> SigningSettings {
         let mut settings = SigningSettings::default();
         if self == Self::S3 {

@@ -19,7 +19,7 @@ pub struct Guard {
 
 /// A host may not be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` has no public address, and is no host whose private addresses may be called")]
+#[error("`{0}` has no public address, and is not a host whose private addresses may be called")]
 pub struct Forbidden(String);
 
 impl Guard {

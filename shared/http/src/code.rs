@@ -55,7 +55,7 @@ codes! {
     PolicyInUse: CONFLICT, "policy_in_use", "Policy in use",
         "tasks of the kind wait, or are in a batch that has not ended; `?force=true` deletes the policy nevertheless";
     TaskNotWaiting: CONFLICT, "task_not_waiting", "Task not waiting",
-        "a batch has claimed the task, it is a duplicate, or it is just being registered";
+        "a batch has claimed the task, it is a duplicate, or it is still being registered";
     TaskNotFailed: CONFLICT, "task_not_failed", "Task not failed", "the task has not failed, or is a duplicate";
     TaskIsItem: CONFLICT, "task_is_item", "Task is an item", "the task is an item of a fan-out, which has counted its failure";
     TooManySwitches: CONFLICT, "too_many_switches", "Too many switches",
@@ -73,7 +73,7 @@ codes! {
     InvalidProducer: UNPROCESSABLE_ENTITY, "invalid_producer", "Invalid producer",
         "`producer` cannot be used; `errors` names the field";
     InvalidReissue: UNPROCESSABLE_ENTITY, "invalid_reissue", "Invalid reissue",
-        "the failed items cannot be reissued so; `errors` names each field and what is allowed";
+        "the failed items cannot be reissued in this way; `errors` names each field and what is allowed";
     InvalidTasks: UNPROCESSABLE_ENTITY, "invalid_tasks", "Invalid tasks",
         "some tasks cannot be accepted; `errors` names them, and no task was stored";
     InvalidAcks: UNPROCESSABLE_ENTITY, "invalid_acks", "Invalid acks", "none of the items exists";

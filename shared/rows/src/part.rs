@@ -75,7 +75,7 @@ pub enum PartError {
         /// How many were looked at.
         bytes: usize,
     },
-    /// A row goes on in the next line, which may be the first of another part.
+    /// A row continues in the next line, which may be the first of another part.
     #[error("{0}: has a line end in quotes; such an object can be read only with `partitions`: 1")]
     SeveralLines(Position),
 }

@@ -41,7 +41,7 @@ pub enum StoreError {
         problem: String,
     },
     /// Others changed a record faster than it could be changed here, or DynamoDB throttled for too long.
-    #[error("gave up {what}: others changed it again and again, or it was throttled")]
+    #[error("gave up {what}: other workers changed it again and again, or it was throttled")]
     Contended {
         /// What was tried.
         what: String,

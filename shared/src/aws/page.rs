@@ -31,7 +31,7 @@ pub(crate) enum Range {
     After(AttributeValue),
     /// This one, and below.
     UpTo(AttributeValue),
-    /// Both of them, and values between them. DynamoDB wants the first to be the smaller one.
+    /// Both of them, and values between them. DynamoDB requires the first to be the smaller one.
     Between(AttributeValue, AttributeValue),
 }
 

@@ -45,13 +45,13 @@ pub struct DeadQueue {
     pub messages: u64,
 }
 
-/// What became of a page of dead letters.
+/// The result of moving a page of dead letters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Redriven {
     /// Messages that were moved back to their step's queue.
     pub moved: u64,
-    /// Messages with counts of estimated fan-outs. They stay: one that came twice would count twice.
+    /// Messages with counts of estimated fan-outs. They stay: a message that is delivered twice would count twice.
     pub kept: u64,
     /// Messages that SQS did not take, so that they stay.
     pub refused: u64,
@@ -63,7 +63,7 @@ pub struct Redriven {
 #[derive(Debug, thiserror::Error)]
 pub enum DeadLetterError {
     /// There is no such step.
-    #[error("`{0}` is no step with a queue")]
+    #[error("`{0}` is not a step with a queue")]
     UnknownStep(String),
     /// SQS refused a call, or could not be reached.
     #[error("SQS {operation}: {message}")]

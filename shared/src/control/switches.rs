@@ -41,7 +41,7 @@ pub struct Switches(BTreeMap<Scope, Switch>);
 /// A record has no room for another switch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{SWITCHES_PER_KIND_MAX} targets and lanes of kind `{kind}` are paused or drain, which is the most that is allowed; a kind can \
+    "{SWITCHES_PER_KIND_MAX} targets and lanes of kind `{kind}` are paused or drain, which is the maximum; a kind can \
      be paused as a whole"
 )]
 pub struct TooMany {

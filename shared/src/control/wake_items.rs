@@ -27,7 +27,7 @@ pub struct Woken {
     pub settled: u64,
     /// Items whose tasks are duplicates. They are acked now.
     pub duplicates: u64,
-    /// Items without a task of Fanfold's: only their own workers can ack them.
+    /// Items without a task: only your own workers can ack them.
     pub without_task: u64,
 }
 

@@ -66,7 +66,7 @@ impl GroupMessage {
         Self::to(lock.lane.clone(), batch, lock.epoch, waiting)
     }
 
-    /// To a leader in whose name any worker can go on. It names no tasks: by now the index shows them. None if there is no
+    /// To a leader for which any worker can act. It names no tasks: by now the index shows them. None if there is no
     /// leader.
     #[must_use]
     pub fn again(lock: &Lock) -> Option<Self> {
@@ -198,7 +198,7 @@ impl AckRequest {
 }
 
 impl ProduceMessage {
-    /// A partition of a fan-out's producer is to begin, or to go on.
+    /// A partition of a fan-out's producer is to begin, or to continue.
     #[must_use]
     pub fn to(fanout: Uuid, partition: u32) -> Self {
         Self { fanout, partition }

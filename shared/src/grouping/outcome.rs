@@ -11,7 +11,7 @@ pub enum FailureNotice {
     None,
     /// The notice is to be delivered, and delivery has not begun.
     Due,
-    /// Delivery has begun; its own messages go on with it.
+    /// Delivery has begun; its own messages continue it.
     Begun,
 }
 

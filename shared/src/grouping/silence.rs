@@ -1,4 +1,4 @@
-//! Leaders and batches that are silent: their worker may have died, or their message was lost. Any worker can go on in their name.
+//! Leaders and batches that are silent: their worker may have died, or their message was lost. Any worker can act for them.
 
 use std::time::Duration;
 

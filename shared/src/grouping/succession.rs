@@ -22,7 +22,7 @@ impl GroupMessage {
         }
     }
 
-    /// To a leader of which nobody knows whether its tasks are to wait for more: it finds out by itself, now.
+    /// To a leader of which it is unknown whether its tasks are to wait for more: it finds out by itself, now.
     #[must_use]
     pub fn finding_out(lock: &Lock, batch: Uuid, waiting: Waiting) -> Self {
         Self::elected(lock, batch, waiting).lingering()

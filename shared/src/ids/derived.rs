@@ -174,7 +174,7 @@ pub(crate) fn failed_notice(batch: Uuid, part: usize) -> Uuid {
     derived("tasks.failed", &[batch.as_bytes(), &position(part)])
 }
 
-/// The notice of how a kind stands since a change, from the change's number and time. A receiver recognizes a repeated notice
+/// The notice of a kind's state since a change, from the change's number and time. A receiver recognizes a repeated notice
 /// by its id.
 #[must_use]
 pub(crate) fn kind_notice(kind: &str, change: u64, since: Timestamp) -> Uuid {

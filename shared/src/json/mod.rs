@@ -14,7 +14,7 @@ pub use lines::{lines, read_line};
 use strict::Strict;
 pub use unique::Unique;
 
-/// A text is not what was wanted.
+/// A text is not what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
     /// There is no text.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// An object in which no field stands twice, nor in any object inside.
+/// An object in which no field occurs twice, nor in any object inside it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unique(pub Map<String, Value>);
 

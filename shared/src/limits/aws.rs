@@ -46,7 +46,7 @@ pub const STATEMENT_CALLS_AT_ONCE_MAX: usize = 4;
 pub const CONTENTION_TRIES_MAX: u32 = 16;
 
 /// Pauses before DynamoDB is asked again for what it throttled, left out of a batch call, or gave up for another transaction,
-/// which the SDK does not repeat by itself. DynamoDB wants exponential pauses. Short at first, for a conflict is over in
+/// which the SDK does not repeat by itself. DynamoDB recommends exponential pauses. Short at first, for a conflict is over in
 /// milliseconds; throttling may last.
 pub const STORE_PAUSES: Backoff = Backoff { base: Duration::from_millis(20), max: Duration::from_secs(2) };
 

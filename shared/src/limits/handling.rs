@@ -31,7 +31,7 @@ pub const EXCERPT_BYTES_MAX: usize = 200;
 /// Bytes read of a body that is only shown in part. A connection whose answer was read to its end is used again.
 pub const EXCERPT_READ_BYTES_MAX: usize = 64 * 1_024;
 
-/// Bytes of a member's error that are kept: an excerpt, with what was wanted instead. With their slots, a batch's errors
+/// Bytes of a member's error that are kept: an excerpt, with what was expected instead. With their slots, a batch's errors
 /// take at most 56 KiB.
 pub const ERROR_BYTES_MAX: usize = 512;
 

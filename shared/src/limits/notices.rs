@@ -12,7 +12,7 @@ pub const NOTICE_LEASE: Duration = Duration::from_secs(60);
 /// How long a receiver of notices may take.
 pub const NOTICE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long one try goes on to the next part of a notice that is delivered in several: with one more time-out it stays below the
+/// How long one try begins further parts of a notice that is delivered in several: with one more time-out it stays below the
 /// lease.
 pub const NOTICE_TRY_MAX: Duration = Duration::from_secs(30);
 
@@ -31,7 +31,7 @@ pub const NOTICE_FAILURES_BYTES_MAX: usize = 200 * 1_024;
 /// Notices that one invocation looks at, or delivers to one receiver, at once.
 pub const NOTICES_AT_ONCE_MAX: usize = 10;
 
-/// The notices of one kind that stops and goes on again and again are at least this far apart.
+/// The notices of one kind that stops and resumes again and again are at least this far apart.
 pub const KIND_NOTICES: Duration = Duration::from_secs(30);
 
 /// Percentages of its items at which a fan-out's progress may be reported: each takes some three writes of the header, which also

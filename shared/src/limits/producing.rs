@@ -22,7 +22,7 @@ pub const CURSOR_BYTES_MAX: usize = 2_048;
 /// of the produce function in template.yaml.
 pub const SOURCE_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// How long an invocation goes on to the next page.
+/// How long an invocation begins further pages.
 pub const PRODUCE_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Pauses after a source failed.

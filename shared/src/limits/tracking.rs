@@ -27,10 +27,10 @@ pub const PROGRESS_TRIES_MAX: u32 = 3;
 /// missing: longer than any call (Lambda's 15 minutes), and than most messages are late.
 pub const DRAINED_AFTER: Duration = Duration::from_secs(15 * 60);
 
-/// Transactions by which a request that cuts a fan-out short closes groups itself: some 1,000 groups. The sweep goes on.
+/// Transactions by which a request that cuts a fan-out short closes groups itself: some 1,000 groups. The sweep closes the rest.
 pub const REQUEST_CLOSES_MAX: usize = 10;
 
-/// The same for a sweep: some 10,000 groups, within seconds. The next sweep goes on.
+/// The same for a sweep: some 10,000 groups, within seconds. The next sweep continues.
 pub const SWEEP_CLOSES_MAX: usize = 100;
 
 /// For how long nothing may happen to a fan-out that is open, if its user says nothing else: it is forgotten, or its producer

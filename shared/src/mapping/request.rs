@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::template::{Compiler, Report, Template, Text};
 use crate::limits::{HEADER_BYTES_MAX, HEADERS_MAX, MAPPING_BYTES_MAX, REQUEST_BYTES_MAX};
 
-/// How a call becomes an HTTP request: what is not given is as for any batch API.
+/// How a call becomes an HTTP request. Fields that are not set are as for any batch API.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -95,7 +95,7 @@ impl BodyFormat {
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Sign {
-    /// By version 4 of AWS's scheme, with the credentials of the function: the name of the service in signatures, such as `sqs`.
+    /// With AWS Signature Version 4 and the credentials of the function: the service's signing name, such as `sqs`.
     Aws(#[cfg_attr(feature = "openapi", schemars(length(min = 1, max = 64), regex(pattern = "^[a-z0-9-]+$")))] String),
     /// By the Standard Webhooks scheme: the name of the secret, whose value is `whsec_` and base64.
     Webhook(

@@ -40,7 +40,7 @@ pub struct ResponseMapping {
     /// Expression over `item`: why the member did not succeed. By default the item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Expression over `item`: what a member that succeeded brought.
+    /// Expression over `item`: the result of a member that succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
     /// Statuses besides 2xx whose answers have items.
@@ -99,7 +99,7 @@ pub enum Match {
     Exceptions,
     /// Items name members by an id.
     Id,
-    /// Items are what was sent of the members that did not succeed. The others succeeded, if the status is 2xx.
+    /// Items repeat what was sent of the members that did not succeed. The others succeeded, if the status is 2xx.
     Echo,
     /// There are no items: all succeeded, or none.
     None,

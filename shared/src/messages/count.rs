@@ -97,7 +97,7 @@ impl TryFrom<Fields> for AckMessage {
         match counts {
             None => Ok(Self::Acks(acks)),
             Some(_) if acks != AckRequest::default() => {
-                Err("`counts` stands beside acks of items, one of the two is allowed in a message".to_owned())
+                Err("`counts` is beside acks of items, one of the two is allowed in a message".to_owned())
             }
             Some(counts) => {
                 let request = CountRequest { counts };
@@ -134,7 +134,7 @@ mod tests {
         let item = format!("{ID}:{ID}:0");
         assert!(matches!(message(&json!({"failed": [item]})), Ok(AckMessage::Acks(acks)) if acks.failed.len() == 1));
         for (body, named) in [
-            (json!({"counts": [{"fanout": ID}], "items": [item]}), "`counts` stands beside acks of items"),
+            (json!({"counts": [{"fanout": ID}], "items": [item]}), "`counts` is beside acks of items"),
             (json!({"counts": []}), "`counts` has 0 entries, 1 to 1000 are allowed"),
             (json!({"counts": vec![json!({"fanout": ID}); 1_001]}), "`counts` has 1001 entries"),
             (json!({"counts": [{"fanout": ID, "done": 1}]}), "unknown field `done`, expected one of `fanout`, `add`"),

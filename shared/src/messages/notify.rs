@@ -31,7 +31,7 @@ pub enum About {
     Fanout(Uuid),
     /// The failures of a batch, after which it is closed.
     Batch(LaneBatch),
-    /// A kind that stopped or went on.
+    /// A kind that stopped or resumed.
     Kind(String),
 }
 

@@ -36,7 +36,7 @@ pub struct PostedOutcome {
     #[cfg_attr(feature = "openapi", schemars(range(min = 0)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<f64>,
-    /// With `succeeded`: what it brought, any JSON. It is kept if the policy has `keep_results`.
+    /// With `succeeded`: the result, any JSON. It is kept if the policy has `keep_results`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
 }

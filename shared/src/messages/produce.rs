@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// A partition of a fan-out's producer is to go on from where its record says.
+/// A partition of a fan-out's producer is to continue where its record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProduceMessage {

@@ -122,11 +122,11 @@ struct Fields {
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::timeout"))]
     #[serde(default = "ten_seconds")]
     timeout: Span,
-    /// The name of a preset: what is not given is as it says.
+    /// The name of a preset, which gives all fields that are not set here.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::preset"))]
     #[serde(default, rename = "use", skip_serializing_if = "Option::is_none")]
     preset: Option<String>,
-    /// Constants, which expressions of the mappings call `with.NAME`.
+    /// Constants: expressions of the mapping refer to them as `with.NAME`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     with: Map<String, Value>,
     /// How a call becomes an HTTP request.
@@ -138,8 +138,8 @@ struct Fields {
     /// Whether a member that did not succeed fails the call: `slots` (no, each member has its own outcome) or `strict` (yes).
     #[serde(default, skip_serializing_if = "Mode::is_default")]
     mode: Mode,
-    /// The batch API may answer with a status 202, and later: how long after that. Its outcomes are posted, or asked for at the
-    /// address that its `Location` names. At most a day.
+    /// The batch API may answer a call with a status 202, and send outcomes later: for this long after the 202, at most a day.
+    /// They are posted, or Fanfold asks for them at the address in `Location`.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::answers_within"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     answers_within: Option<Span>,

@@ -103,7 +103,7 @@ pub struct Policy {
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
     #[serde(default = "one_second")]
     pub linger: Span,
-    /// A batch that is not full waits no longer once no task has come to its lane for this time: less than `linger`, whole
+    /// A batch that is not full is formed once no task has come to its lane for this time: less than `linger`, whole
     /// milliseconds.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_wait"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -150,7 +150,7 @@ pub struct Policy {
     pub keep_results: bool,
     /// The batch API.
     pub batch_api: BatchApi,
-    /// Where failed tasks are reported, and that the kind stands still or goes on.
+    /// Where Fanfold reports failed tasks, and that the kind stands still or resumes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Destination>,
 }

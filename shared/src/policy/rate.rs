@@ -9,8 +9,8 @@ use super::Weight;
 use super::check::Faults;
 use crate::limits::{BURST_TIME_MAX, WEIGHT_MAX};
 
-/// How much may go to a batch API per second, minute or hour. It has exactly one of `tasks`, `calls` and `weight`, and counts
-/// that.
+/// How much may be passed to a batch API per second, minute or hour. It has exactly one of `tasks`, `calls` and `weight`,
+/// and counts that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -29,8 +29,8 @@ pub struct Rate {
     pub weight: Option<Weight>,
     /// The span of time that the number is about.
     pub per: Per,
-    /// How much may go at once after a pause, in the same unit. Without it, what the rate allows in a quarter of a second, and
-    /// at least one task or call.
+    /// How much may be called at once after a pause, in the same unit. Without it, what the rate allows in a quarter of a
+    /// second, and at least one task or call.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_weight"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Weight>,

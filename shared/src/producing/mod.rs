@@ -38,7 +38,7 @@ pub enum ResumeError {
     #[error("fan-out {0} has no producer")]
     NoProducer(Uuid),
     /// Nothing can be added to the fan-out any more.
-    #[error("fan-out {id} is {}; a producer can go on while its fan-out is open", state.as_str())]
+    #[error("fan-out {id} is {}; a producer can be resumed only while its fan-out is open", state.as_str())]
     NotOpen {
         /// The fan-out.
         id: Uuid,

@@ -44,10 +44,10 @@ pub struct ReissueRequest {
     /// Which items. The other fields are for those that failed.
     #[serde(default)]
     pub items: ReissuedItems,
-    /// Whether items that were missing at its end are reissued, too: those whose tasks were not called, as it was cut short.
+    /// Whether items that were missing at its end are reissued, too: those whose tasks were not called, because it was cut short.
     #[serde(default)]
     pub missing: bool,
-    /// How many members a batch with one of the tasks may have, if fewer than the policy says. With 1 each is called alone.
+    /// How many members a batch with one of these tasks may have, if fewer than the policy says. With 1 each is called alone.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = REISSUE_MAX_BATCH)))]
     #[serde(default, deserialize_with = "crate::whole::optional_u32")]
     pub max_batch: Option<u32>,
@@ -55,7 +55,7 @@ pub struct ReissueRequest {
     #[cfg_attr(feature = "openapi", schemars(length(max = CORRECTED_MAX)))]
     #[serde(default)]
     pub contents: Vec<Corrected>,
-    /// Whether they are reissued although that was done before: also those that succeeded since.
+    /// Whether to reissue them although they were reissued before, even those that succeeded since.
     #[serde(default)]
     pub again: bool,
 }
@@ -67,7 +67,7 @@ pub struct ReissueRequest {
 pub struct Corrected {
     /// The item, of the fan-out that is reissued.
     pub id: ItemId,
-    /// What the batch API receives for it instead.
+    /// The content that the batch API receives instead.
     pub content: Value,
 }
 
@@ -92,7 +92,7 @@ pub enum ReissueError {
     },
     /// It was reissued before.
     #[error(
-        "fan-out {id} was reissued as {latest}: reissue that one, or say `again` to call all failed items of {id} again, also those that succeeded there"
+        "fan-out {id} was reissued as {latest}: reissue that one, or set `again` to call all failed items of {id} again, even those that succeeded there"
     )]
     Reissued {
         /// The fan-out.
@@ -267,7 +267,7 @@ fn reissuable(old: &Fanout, source: &Reissue) -> Result<(), ReissueError> {
     Ok(())
 }
 
-/// The new fan-out is reported as the old one was, unless that place can be told only once.
+/// The new fan-out is reported as the old one was, unless that receiver can be answered only once.
 fn open_request(old: &Fanout, source: Reissue) -> OpenRequest {
     let once = |notify: &&Destination| matches!(notify, Destination::TaskToken(_) | Destination::DurableCallback(_));
     let notify = old.notify.as_ref().filter(|notify| !once(notify)).cloned();

@@ -33,7 +33,7 @@ pub enum Source {
     S3(Objects),
     /// A file of this machine, for the local runner only.
     File(LocalFile),
-    /// A program and its arguments, for the local runner only: it reads the question from standard input, and writes its answer
+    /// A program and its arguments, for the local runner only: it reads the request from standard input, and writes its answer
     /// to standard output.
     Command(#[cfg_attr(feature = "openapi", schemars(length(min = 1)))] Vec<String>),
     /// The file of `fanfold run`. Only this command opens such a fan-out, and only it reads such a source.

@@ -16,7 +16,7 @@ use crate::store::fanouts::Tolerance;
 pub struct Producer {
     /// Where the rows come from.
     pub source: Source,
-    /// How many partitions are read side by side. Each row belongs to one of them. The number is fixed for the fan-out's life.
+    /// How many partitions are read in parallel. Each row belongs to one of them. The number is fixed for the fan-out's life.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = PRODUCER_PARTITIONS_MAX)))]
     #[serde(default = "one", deserialize_with = "crate::whole::u32")]
     pub partitions: u32,

@@ -102,7 +102,7 @@ fn is_free(
     claim.owner != holding.owner && (holding.released || duplicate || never_called || (holding.old && owner.is_none()))
 }
 
-/// Whether a task's fan-out was cut short. Such a task may get a key that nobody has, but none that another task had: it may
+/// Whether a task's fan-out was cut short. Such a task may get a key that no task has, but none that another task had: it may
 /// have lost that one before, and what lost a key never gets it back.
 fn is_cut_short(id: &TaskId, cut_short: &BTreeSet<Uuid>) -> bool {
     fanout(id).is_some_and(|fanout| cut_short.contains(&fanout))

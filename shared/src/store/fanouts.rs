@@ -239,7 +239,7 @@ impl Fanouts {
         Ok(change.send().await?.decode_refused(Fanout::decode)?.map(|()| after))
     }
 
-    /// Seals a fan-out: no more items come. Returns it as it stands then, or none if it does not exist. One with a producer is
+    /// Seals a fan-out: no more items come. Returns it after that, or none if it does not exist. One with a producer is
     /// sealed only by it (`produced`).
     ///
     /// # Errors

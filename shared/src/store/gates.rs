@@ -46,7 +46,7 @@ impl Gates {
         self.table().get(ID, key(kind), true).await?.as_ref().map(Gate::decode).transpose()
     }
 
-    /// The notices that kinds stand still, or go on.
+    /// The notices that kinds stand still, or resume.
     #[must_use]
     pub fn notices(&self) -> Notices {
         Notices::new(self.table().clone(), ID, false)

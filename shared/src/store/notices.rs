@@ -98,7 +98,7 @@ impl Notices {
         self.indexed.then_some(ENDING)
     }
 
-    /// Takes the next try, if the notice still stands as `before` says, the try is due, and none runs. None: another
+    /// Takes the next try, if the notice is still as in `before`, the try is due, and none runs. None: another
     /// worker took it, or it is not free.
     ///
     /// # Errors
@@ -197,7 +197,7 @@ impl Notices {
     }
 
     /// Takes the message of a try that is long due for lost, and names another, which is due now. None: another worker
-    /// went on with the notice.
+    /// continued the notice.
     ///
     /// # Errors
     /// The table cannot be written.

@@ -105,7 +105,7 @@ impl Policies {
         Ok(not_paused(all, holds))
     }
 
-    /// The same before a step that reads the switches again: if they cannot be read, all go on.
+    /// The same before a step that reads the switches again: if they cannot be read, all continue.
     pub async fn perhaps_going_on<T>(&self, all: Vec<T>, lane: impl Fn(&T) -> &Lane) -> Vec<(T, Hold)> {
         let lanes: Vec<&Lane> = all.iter().map(lane).collect();
         let holds = self.holds(&lanes).await.unwrap_or_else(|error| {

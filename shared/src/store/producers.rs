@@ -122,7 +122,7 @@ impl Producers {
     }
 
     /// Notes that its source failed, and when it is asked again; without a time the partition fails. Refused: another worker
-    /// went on with it.
+    /// continued it.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -141,7 +141,7 @@ impl Producers {
         self.write(at, &at.with_error(error, due, now)).await
     }
 
-    /// Lets a partition that failed go on. Refused: it has not failed, or was resumed already.
+    /// Resumes a partition that failed. Refused: it has not failed, or was resumed already.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -158,7 +158,7 @@ impl Producers {
         change.when_is("state", crate::aws::attributes::text(PartitionState::Done.as_str())).send().await.map(drop)
     }
 
-    /// Notes that its message is sent again. False: another worker went on with it meanwhile.
+    /// Notes that its message is sent again. False: another worker continued it meanwhile.
     ///
     /// # Errors
     /// The table cannot be written.

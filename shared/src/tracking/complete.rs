@@ -11,7 +11,7 @@ use crate::store::fanouts::{Fanout, FanoutState};
 use crate::store::notices::{NoticeProgress, Notices};
 
 impl Tracking {
-    /// No more items come. Returns the fan-out as it stands then: perhaps complete. Sealing again, or after another end was
+    /// No more items come. Returns the fan-out after that: perhaps complete. Sealing again, or after another end was
     /// decided, changes nothing.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Tracking {
     }
 
     /// Sends the message of a notice again, for the next try, since it is taken for lost. Earlier messages of it no longer
-    /// count. False: another worker went on with it meanwhile.
+    /// count. False: another worker continued meanwhile.
     ///
     /// # Errors
     /// The table cannot be written, or the message not sent.

@@ -14,7 +14,7 @@ use crate::store::fanouts::{Count, Fanout};
 /// What is counted, by fan-out.
 pub type Counts = BTreeMap<Uuid, Count>;
 
-/// What became of counts: each fan-out as it stands then, or why nothing of it was counted.
+/// The result of counts: each fan-out after them, or why nothing of it was counted.
 pub type Counted = BTreeMap<Uuid, Result<Fanout, TrackingError>>;
 
 /// Adds what a request counts.

@@ -11,7 +11,7 @@ use crate::store::fanouts::{Fanout, FanoutState};
 use crate::store::groups::{GroupRecord, close};
 
 impl Tracking {
-    /// Cancels a fan-out: nothing is begun for it any more. Returns it as it stands then: ended, unless some of it is in progress.
+    /// Cancels a fan-out: nothing is begun for it any more. Returns it after that: ended, unless some of it is in progress.
     /// Cancelling it again changes nothing.
     ///
     /// # Errors
@@ -26,7 +26,7 @@ impl Tracking {
         }
     }
 
-    /// Ends a fan-out with more failed items than it tolerates. Returns it as it stands then: another end may have been decided
+    /// Ends a fan-out with more failed items than it tolerates. Returns it after that: another end may have been decided
     /// before.
     pub(super) async fn fail(&self, fanout: Fanout) -> Result<Fanout, TrackingError> {
         self.cut_short(fanout, FanoutState::Failed, Fanout::to_fail).await

@@ -57,7 +57,7 @@ pub enum ItemState {
     Duplicate,
     /// It was not done when its fan-out ended.
     Missing,
-    /// It does not exist, or not any more, since its fan-out ended long ago. Acks of it are refused.
+    /// It does not exist, or does not exist any more, because its fan-out ended long ago. Acks of it are refused.
     Unknown,
 }
 

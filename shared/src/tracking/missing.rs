@@ -8,7 +8,7 @@ use crate::store::fanouts::{Fanout, Missing};
 
 impl Tracking {
     /// Finds out which items of a fan-out that ended are missing, if some are, and writes that down in its header, once: whatever
-    /// becomes of the groups' records, each delivery of its notice reports the same. Returns the fan-out as it stands then.
+    /// becomes of the groups' records, each delivery of its notice reports the same. Returns the fan-out after that.
     ///
     /// # Errors
     /// There is no such fan-out any more, or the tables cannot be read or written.

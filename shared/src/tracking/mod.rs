@@ -68,7 +68,7 @@ pub enum TrackingError {
     #[error("there is no fan-out {0}")]
     UnknownFanout(uuid::Uuid),
     /// The fan-out takes no more items.
-    #[error("fan-out {id} is {}; items can be added while it is open", state.as_str())]
+    #[error("fan-out {id} is {}; items can be added only while it is open", state.as_str())]
     NotOpen {
         /// The fan-out.
         id: uuid::Uuid,
@@ -83,7 +83,7 @@ pub enum TrackingError {
     Exact(uuid::Uuid),
     /// Nothing can be added to the estimated fan-out any more.
     #[error(
-        "fan-out {id} is {}; an estimated one can be added to while it is open, and then while something is outstanding",
+        "fan-out {id} is {}; an estimated fan-out can be added to while it is open, and after that only while something is outstanding",
         state.as_str()
     )]
     CountedOut {
@@ -93,7 +93,7 @@ pub enum TrackingError {
         state: FanoutState,
     },
     /// Another end of the fan-out was decided before.
-    #[error("fan-out {id} is {} already; a fan-out that is open or sealed can be cancelled", state.as_str())]
+    #[error("fan-out {id} is {} already; only a fan-out that is open or sealed can be cancelled", state.as_str())]
     Ended {
         /// The fan-out.
         id: uuid::Uuid,

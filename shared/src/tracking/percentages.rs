@@ -7,7 +7,7 @@ use crate::store::fanouts::{Fanout, Report};
 
 impl Tracking {
     /// Notes that a percentage of the items is done, if that is to be reported, and sends the message of its notice; if that is
-    /// lost, `sweep` sends it again. Returns the fan-out as it stands then.
+    /// lost, `sweep` sends it again. Returns the fan-out after that.
     pub(super) async fn note_percentage(&self, mut fanout: Fanout) -> Result<Fanout, TrackingError> {
         // Each refusal is by another percentage, or by the end.
         while fanout.reaches(self.world.now()).is_some() {

@@ -35,7 +35,7 @@ impl ItemCursor {
         Self { group: item.group, next: u32::from(item.index) + 1 }
     }
 
-    /// Whether a reader who stands here has passed an item of the fan-out.
+    /// Whether a reader at this place has passed an item of the fan-out.
     #[must_use]
     pub fn has_passed(&self, fanout: &Fanout, item: &ItemId) -> bool {
         if item.group == self.group {

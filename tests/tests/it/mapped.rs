@@ -154,7 +154,8 @@ async fn private_addresses_are_called_only_if_the_deployment_names_their_host() 
         let api = batch_api(json!({"url": format!("http://{host}:{port}")}));
         let error = deployed.call(&api, Request::new(&api, &three()).unwrap()).await.unwrap_err();
         assert_eq!((error.cause, error.retriable), (Cause::Unreachable, true));
-        let expected = format!("`{host}` has no public address, and is no host whose private addresses may be called");
+        let expected =
+            format!("`{host}` has no public address, and is not a host whose private addresses may be called");
         assert!(error.message.ends_with(&expected), "{}", error.message);
         call(&api).await.unwrap();
     }

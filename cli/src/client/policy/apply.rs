@@ -17,7 +17,7 @@ use crate::policies::{self, FilePolicy};
 /// seconds more. The exit status is
 ///
 ///   0   all are stored
-///   1   the stack does not answer, or something else broke: repeat it
+///   1   the stack cannot be reached, or another error: repeat it
 ///   2   a policy cannot be used
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]

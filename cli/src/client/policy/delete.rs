@@ -16,11 +16,11 @@ const IN_USE: u8 = 3;
 /// Deletes the policy of a kind, unless tasks of the kind wait.
 ///
 /// It may miss tasks that were registered in the last seconds. No task is lost:
-/// those of a kind without a policy wait, and go on within minutes after a policy of the
+/// those of a kind without a policy wait, and are handled within minutes after a policy of the
 /// kind is stored again. What is paused stays paused until it is resumed. The exit status is
 ///
 ///   0   it is deleted
-///   1   the stack does not answer, or something else broke: repeat it
+///   1   the stack cannot be reached, or another error: repeat it
 ///   2   the kind has no policy
 ///   3   tasks of the kind wait, or are in a batch that has not ended: it is not deleted
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub(super) struct DeleteArgs {
     /// The kind.
     #[arg(value_name = "KIND", value_parser = kind)]
     kind: String,
-    /// Delete it even if tasks of the kind wait; they go on when the kind has a policy again.
+    /// Delete it even if tasks of the kind wait; they are handled when the kind has a policy again.
     #[arg(long)]
     force: bool,
     #[command(flatten)]

@@ -18,7 +18,7 @@ const DIFFERENT: u8 = 3;
 /// Policies that only the stack has are not shown: `apply` deletes none. The exit status is
 ///
 ///   0   nothing would change
-///   1   the stack does not answer, or something else broke
+///   1   the stack cannot be reached, or another error
 ///   2   a policy cannot be used
 ///   3   something would change
 #[derive(Debug, Args)]

@@ -34,8 +34,8 @@ const SPREAD_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
 /// Shows where tasks belong by a policy, without registering them. If the policy describes how its
 /// batch API is called, shows the requests, without a call.
 ///
-/// The contents of tasks are read from standard input, one JSON value per line; a single one
-/// may be spread over several. Tasks of several lines make one batch, as far as their target and
+/// The contents of tasks are read from standard input, one JSON value per line; a single value
+/// may be spread over several lines. Tasks of several lines make one batch, as far as their target and
 /// `max_batch` allow.
 ///
 ///   echo '{"depot": "117"}' | fanfold policy try parcel           by the stack's policy
@@ -46,7 +46,7 @@ const SPREAD_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
 /// The exit status is
 ///
 ///   0   all tasks would be accepted
-///   1   the stack does not answer, or something else broke
+///   1   the stack cannot be reached, or another error
 ///   2   the policy cannot be used, or the kind has none
 ///   3   some tasks would be refused
 #[derive(Debug, Args)]
@@ -58,7 +58,7 @@ pub(super) struct TryArgs {
     /// Files of policies, used instead of the stack's.
     #[arg(short, long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// A file with the body of an answer: shows what it says of each task.
+    /// A file with the body of an answer: shows what it means for each task.
     #[arg(long, value_name = "FILE")]
     answer: Option<PathBuf>,
     /// The status of the answer.

@@ -33,8 +33,8 @@ const BAD_ROWS: u8 = 3;
 /// sent in requests of at most 1,000. A row that cannot be accepted is shown by its line,
 /// and the others are registered. The exit status is
 ///
-///   0   all rows are registered, or were before
-///   1   the stack does not answer, or something else broke: repeat it under the same key
+///   0   all rows are registered, or were registered before
+///   1   the stack cannot be reached, or another error: repeat it under the same key
 ///   2   something on the command line cannot be used, or the stack refuses a whole request
 ///   3   some rows cannot be accepted; all others are registered
 #[derive(Debug, Args)]

@@ -11,10 +11,10 @@ use crate::client::scope::{Part, named};
 use crate::failure::Failure;
 use crate::say::say;
 
-/// Has the work of failed tasks wait again, each as another task, whose id it prints.
+/// Registers the work of failed tasks once more, each as a new task, whose id it prints.
 ///
 ///   fanfold tasks reset ID ID         these tasks
-///   fanfold tasks reset --kind mail   all of the kind that failed, and are no items
+///   fanfold tasks reset --kind mail   all of the kind that failed and are not items
 ///
 /// Tasks that are items of a fan-out are called again by `fanfold reissue`. With --kind, the command
 /// reads the records of all batches. Resetting a task again does no harm. The exit status is

@@ -188,7 +188,7 @@ impl fmt::Display for Delivered<'_> {
             ),
             Event::TasksFailed(failed) => write!(f, "{} failed", count(failed.failures.len() as u64, "task", "tasks")),
             Event::KindStopped(stopped) => write!(f, "kind {} stands still: {}", stopped.kind, stopped.answer),
-            Event::KindResumed(resumed) => write!(f, "kind {} goes on", resumed.kind),
+            Event::KindResumed(resumed) => write!(f, "kind {} resumes", resumed.kind),
         }
     }
 }

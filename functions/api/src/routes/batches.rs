@@ -52,7 +52,7 @@ struct BatchView {
     /// When the next attempt is due, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_at: Option<u64>,
-    /// While its latest call is to be answered later: until when outcomes may come, in milliseconds since 1970.
+    /// While its latest call is to be answered later: the deadline for its outcomes, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     answers_until: Option<u64>,
     /// While members wait for another attempt: the last error of one of them.

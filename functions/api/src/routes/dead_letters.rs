@@ -25,9 +25,17 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .returns::<DeadLetterList>("The dead-letter queues.")
         .end();
     describer
-        .operation("POST", "/dead-letters/{step}/redrive", "redriveDeadLetters", "Moves dead letters back to the queue of their step")
-        .says("Moves one page of them: repeat the request while there may be `more`. None is lost. One may come twice, which does no harm. So \
-             messages with counts of estimated fan-outs are left where they are.")
+        .operation(
+            "POST",
+            "/dead-letters/{step}/redrive",
+            "redriveDeadLetters",
+            "Moves dead letters back to the queue of their step",
+        )
+        .says(
+            "Moves one page of them: repeat the request while there may be `more`. No message is lost. A message may \
+             be delivered twice, which does no harm, except to counts of estimated fan-outs: messages with these \
+             stay.",
+        )
         .path::<StepName>("step", "The step, as in the list.")
         .returns::<Redriven>("How many were moved.")
         .end();
@@ -44,7 +52,7 @@ impl PathSegment for StepName {
 
     fn parse(text: &str) -> Result<Self, String> {
         let step = DeadLetters::STEPS.into_iter().find(|step| *step == text);
-        let allowed = || format!("`{}` is no step with a queue ({})", start(text), DeadLetters::STEPS.join(", "));
+        let allowed = || format!("`{}` is not a step with a queue ({})", start(text), DeadLetters::STEPS.join(", "));
         step.map(Self).ok_or_else(allowed)
     }
 }

@@ -78,7 +78,7 @@ struct TaskView {
     /// The same as a short name or number, if the batch API returned one.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
-    /// If it was reset after it had failed: the task that it is now.
+    /// If it was reset after it had failed: the new task.
     #[serde(skip_serializing_if = "Option::is_none")]
     reset_as: Option<TaskId>,
     /// For an item of a fan-out: the item's state.

@@ -36,7 +36,7 @@ pub(super) struct Batch {
 /// The values of one statement.
 pub(super) struct Run {
     pub(super) values: Vec<AttributeValue>,
-    /// Whether its sender wants the item that a condition failed on.
+    /// Whether its sender asked for the item that a condition failed on.
     pub(super) wants_old: bool,
 }
 

@@ -47,7 +47,7 @@ impl Node {
         }
     }
 
-    /// Gathers the names of secrets. False: `secret` stands by itself.
+    /// Gathers the names of secrets. False: `secret` is used without a name.
     pub(super) fn secrets<'a>(&'a self, names: &mut Vec<&'a str>) -> bool {
         match self {
             Self::Field { of, name, optional: false } if **of == Self::Variable(Variable::Secret) => {

@@ -32,7 +32,7 @@ impl Default for ReissuePlace {
 }
 
 impl Producing {
-    /// The source for a fan-out that may have been reissued before: all of it if it was not, or what is left of it if that reissue
+    /// The source for a fan-out that may have been reissued before: all of it if it was not, or the rest of it if that reissue
     /// was cut short.
     ///
     /// # Errors

@@ -118,7 +118,7 @@ impl Batch {
         Some(later.poll.as_ref().map_or(later.until, |poll| poll.at.min(later.until)))
     }
 
-    /// Whether this is the same attempt, and goes on: only outcomes may have come.
+    /// Whether this is the same attempt, and it has not ended: only outcomes may have come.
     #[must_use]
     pub fn is_same_attempt(&self, other: &Self) -> bool {
         self.status == BatchStatus::InProgress

@@ -26,7 +26,7 @@ pub(super) const FOLLOWED: &str = "followed";
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Then {
-    /// An item of another fan-out, which the task then is. By default the task's id follows from the fan-out's.
+    /// An item of another fan-out, as which the task is registered. By default the task's id follows from the fan-out's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<ItemId>,
     /// Its kind. It must have a policy.
@@ -108,7 +108,7 @@ impl Fanouts {
         change.when_same(THEN_DUE, fanout.then_due.map(time)).send().await.map(|_| ())
     }
 
-    /// Notes that all that follows from its end is done, except the notice, for which a sweep goes on looking at it.
+    /// Notes that all that follows from its end is done, except the notice, for which sweeps still look at it.
     ///
     /// # Errors
     /// The table cannot be written.

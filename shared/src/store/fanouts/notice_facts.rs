@@ -148,7 +148,7 @@ fn change(percentage: ProgressPercentage) -> u64 {
 
 impl Fanouts {
     /// The write that turns the header `old` into `after`. Of the notice it sets which change is reported, but not how far it
-    /// came: tries write that. A try that runs goes on, and the next notice waits for it, so that notices come in order. A
+    /// came: tries write that. A try that runs continues, and the next notice waits for it, so that notices come in order. A
     /// fan-out whose end is decided leaves the index of those that are watched, even if a sweep put it there since `old` was
     /// read.
     pub(super) fn becomes(&self, old: &Fanout, after: &Fanout) -> Change<'_> {

@@ -62,7 +62,7 @@ impl IndexState {
         }
     }
 
-    /// The partition key of a fan-out that stands so.
+    /// The partition key of a fan-out in this state.
     pub(super) fn key(self, id: Uuid) -> AttributeValue {
         few_of(self.name(), id)
     }

@@ -15,7 +15,7 @@ pub enum FanoutState {
     Cancelled,
     /// More items failed than it tolerates.
     Failed,
-    /// It was without activity for longer than its idle limit.
+    /// It had no activity for longer than its idle limit.
     Expired,
 }
 

@@ -1,4 +1,4 @@
-//! Kinds that stand still: refusals are counted, kinds stop, are probed, and go on.
+//! Kinds that stand still: refusals are counted, kinds stop, are probed, and resume.
 
 use uuid::Uuid;
 
@@ -28,7 +28,7 @@ pub struct RefusedCall<'a> {
 }
 
 impl Gates {
-    /// Counts a refused call, once, and releases its place. Returns the gate as it stands then; none if the
+    /// Counts a refused call, once, and releases its place. Returns the gate after that; none if the
     /// place was lost before, or the kind stands still under another version of the policy, of which this call says nothing.
     ///
     /// # Errors
@@ -161,7 +161,7 @@ impl Gates {
         change.send().await.map(|_| ())
     }
 
-    /// A probe worked: the kind goes on, and its place is released. Returns whether this probe did it. `notice_at`:
+    /// A probe worked: the kind resumes, and its place is released. Returns whether this probe did it. `notice_at`:
     /// when its notice is due.
     ///
     /// # Errors
@@ -179,7 +179,7 @@ impl Gates {
         self.0.if_held(place).remove([MY_PLACE, PROBING]).send().await.map(|_| ())
     }
 
-    /// The kind goes on, since it was stopped under another version of its policy. Of several workers that find this,
+    /// The kind resumes, since it was stopped under another version of its policy. Of several workers that find this,
     /// one wins. `notice_at`: when its notice is due.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl Gates {
         self.table().change(ID, key(kind))
     }
 
-    /// Completes the write by which a kind goes on: the record keeps since when it stood still.
+    /// Completes the write by which a kind resumes: the record keeps since when it stood still.
     fn goes_on<'a>(&self, change: Change<'a>) -> Change<'a> {
         change
             .set(RESUMED_AT, time(self.table().world.now()))
@@ -218,7 +218,7 @@ impl Gates {
     }
 }
 
-/// The write by which a kind stops or goes on: the notice of the change before is void, and this one's notice is due
+/// The write by which a kind stops or resumes: the notice of the change before is void, and this one's notice is due
 /// from the same write on, so that no worker's death can lose it.
 fn noticed(change: Change<'_>, notice_at: Option<Timestamp>) -> Change<'_> {
     let change = change.add("changes", number(1_u32)).remove(ANEW);

@@ -45,7 +45,7 @@ pub struct Gate {
     pub targets: Vec<Uuid>,
     /// Since when, and why, the kind stands still.
     pub stopped: Option<Stopped>,
-    /// When it last went on after it stood still.
+    /// When it last resumed after it stood still.
     pub resumed_at: Option<Timestamp>,
     /// Since when it had stood still then.
     pub stood_since: Option<Timestamp>,
@@ -147,7 +147,7 @@ impl Gate {
 }
 
 impl Stopped {
-    /// The attributes of a kind that stands still, or goes on.
+    /// The attributes of a kind that stands still, or resumes.
     pub(super) fn encode(stopped: Option<&Self>) -> [(&'static str, Option<AttributeValue>); 6] {
         [
             (STOPPED_AT, stopped.map(|stopped| time(stopped.since))),

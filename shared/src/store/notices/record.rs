@@ -38,7 +38,7 @@ pub struct NoticeProgress {
 pub enum Next {
     /// Nothing: it was delivered, or given up.
     Over,
-    /// Nothing: another message goes on with it.
+    /// Nothing: another message continues it.
     Superseded,
     /// It is not due, or a try runs: the message comes again after this time.
     Wait(Duration),

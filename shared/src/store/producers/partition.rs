@@ -28,7 +28,7 @@ pub enum PartitionState {
     Running,
     /// Its source has no more rows, and every row is registered.
     Done,
-    /// Its source failed, or had too many bad rows. It goes on when it is resumed.
+    /// Its source failed, or had too many bad rows. It continues when it is resumed.
     Failed,
 }
 
@@ -143,7 +143,7 @@ impl Partition {
         self.state != PartitionState::Failed && !self.closed
     }
 
-    /// The message by which it goes on.
+    /// The message by which it continues.
     #[must_use]
     pub fn message(&self) -> ProduceMessage {
         ProduceMessage::to(self.fanout, self.number)
@@ -192,7 +192,7 @@ impl Partition {
         Self { state, error, due, tries: self.tries + 1, woken_at: None, updated_at: now, ..self.clone() }
     }
 
-    /// The partition that goes on after it failed.
+    /// The partition, resumed after it failed.
     pub(super) fn resumed(&self, now: Timestamp) -> Self {
         let state = PartitionState::Running;
         Self { state, tries: 0, due: None, error: None, woken_at: None, updated_at: now, ..self.clone() }

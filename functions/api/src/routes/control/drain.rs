@@ -25,7 +25,10 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
             "drain",
             "Forms the batches of a scope at once, until all that waits now is in a batch",
         )
-        .says("Until then leaders do not linger. It ends by itself, or by `POST /resume`. If the scope is paused, the pause ends.")
+        .says(
+            "Until then leaders do not linger. The draining ends by itself, or by `POST /resume`. If the scope is \
+             paused, the pause ends.",
+        )
         .body::<ScopeBody>()
         .returns::<SwitchedView>("The scope's switch, and what pauses it.")
         .problem(Code::InvalidScope)

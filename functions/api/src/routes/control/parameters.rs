@@ -110,7 +110,7 @@ pub(crate) struct AfterLane;
 
 impl QueryParameter for AfterLane {
     const NAME: &str = "after";
-    const ABOUT: &str = "The end of the page before, as in its `next`.";
+    const ABOUT: &str = "Where the previous page ended: the value in its `next`.";
     type Value = LaneCursor;
 
     fn read(text: &str) -> Option<LaneCursor> {
@@ -132,7 +132,7 @@ pub(crate) struct AfterTask;
 
 impl QueryParameter for AfterTask {
     const NAME: &str = "after";
-    const ABOUT: &str = "The end of the page before, as in its `next`.";
+    const ABOUT: &str = "Where the previous page ended: the value in its `next`.";
     type Value = PendingCursor;
 
     fn read(text: &str) -> Option<PendingCursor> {

@@ -28,8 +28,8 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .end();
 }
 
-/// Groups of a fan-out, first those of its opening. Groups that were added appear within seconds: the list is whole when the sum of
-/// `upto` over all pages is the fan-out's `total`.
+/// Groups of a fan-out, first those of its opening. Groups that were added appear within seconds: the list is complete when the
+/// sum of `upto` over all pages is the fan-out's `total`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 struct Groups {

@@ -28,7 +28,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
             "resumeProducer",
             "Resumes the failed partitions of a producer",
         )
-        .says("Each goes on where it stopped. The other partitions do not change.")
+        .says("Each resumes where it stopped. The other partitions do not change.")
         .path::<Uuid>("id", "The fan-out.")
         .returns::<ProducerView>("All partitions.")
         .problem(Code::UnknownFanout)

@@ -51,7 +51,7 @@ struct AfterItem;
 
 impl QueryParameter for AfterItem {
     const NAME: &str = "after";
-    const ABOUT: &str = "With `items` `outstanding`: the end of the page before, as in its `next`.";
+    const ABOUT: &str = "With `items` `outstanding`: where the previous page ended, the value in its `next`.";
     type Value = ItemCursor;
 
     fn read(text: &str) -> Option<ItemCursor> {

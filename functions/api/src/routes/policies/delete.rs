@@ -21,10 +21,10 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("DELETE", "/policies/{kind}", "deletePolicy", "Deletes the policy of a kind")
         .says(
-            "Refuses while tasks of the kind wait or are in a batch that has not ended, unless it is forced. It may miss tasks \
-             that were registered in the last seconds. Tasks of a kind without a policy are not lost: they wait, and go on \
-             within minutes after the kind has a policy again. What is paused stays paused until it is resumed. Workers may use \
-             the deleted policy for some more seconds.",
+            "Refuses while tasks of the kind wait or are in a batch that has not ended, unless it is forced. It may \
+             miss tasks that were registered in the last seconds. Tasks of a kind without a policy are not lost: they \
+             wait, and are handled within minutes after the kind has a policy again. What is paused stays paused until \
+             it is resumed. Workers may use the deleted policy for some more seconds.",
         )
         .path::<Kind>("kind", "The kind of task.")
         .query::<Force>()
@@ -41,7 +41,7 @@ impl Choice for Force {
     const NAME: &str = "force";
     const ALLOWED: &[&str] = &["true", "false"];
     const ABOUT: &str =
-        "`true` deletes it even if tasks of the kind wait; they go on when the kind has a policy again.";
+        "`true` deletes it even if tasks of the kind wait; they are handled when the kind has a policy again.";
 }
 
 /// Checks, then deletes. A task that is registered in between waits for the next policy.

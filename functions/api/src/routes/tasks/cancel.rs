@@ -23,8 +23,8 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("DELETE", "/tasks/{id}", "cancelTask", "Cancels a task that no batch has claimed")
         .says(
-            "It is never called. If it is an item of a fan-out, the item counts as failed. Another task may have its key. Cancelling it \
-             again changes nothing.",
+            "The task is never called. If it is an item of a fan-out, the item counts as failed. Another task may have \
+             its key. Cancelling it again changes nothing.",
         )
         .path::<TaskId>("id", "The task.")
         .returns::<TaskView>("The task: it is cancelled.")

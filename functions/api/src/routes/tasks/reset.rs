@@ -24,11 +24,11 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("POST", "/tasks/{id}/reset", "resetTask", "Resets a task on its own that failed or was cancelled")
         .says(
-            "Its work waits again as another task, whose id follows from its own. Resetting it again returns the same task. A task that \
-             is an item is reissued with its fan-out instead.",
+            "Its work is registered once more, as a new task whose id follows from its own. Resetting it again returns \
+             the same new task. A task that is an item is reissued with its fan-out instead.",
         )
         .path::<TaskId>("id", "The task.")
-        .returns::<TaskView>("The task that it is now.")
+        .returns::<TaskView>("The new task.")
         .problem(Code::UnknownTask)
         .problem(Code::TaskNotFailed)
         .problem(Code::TaskIsItem)
@@ -39,12 +39,12 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
             "POST",
             "/tasks/reset",
             "resetTasks",
-            "Resets the failed tasks of a kind, a target or a lane that are no items",
+            "Resets the failed tasks of a kind, a target or a lane that are not items",
         )
         .says("Looks at one page of the records of all batches: follow `next` with the same body until there is none.")
         .query::<AfterRecord>()
         .body::<ScopeBody>()
-        .returns::<Reset>("What became of the failed tasks of this page.")
+        .returns::<Reset>("How many failed tasks of this page were reset.")
         .problem(Code::InvalidScope)
         .end();
 }
@@ -54,7 +54,7 @@ struct AfterRecord;
 
 impl QueryParameter for AfterRecord {
     const NAME: &str = "after";
-    const ABOUT: &str = "The end of the page before, as in its `next`.";
+    const ABOUT: &str = "Where the previous page ended: the value in its `next`.";
     type Value = RecordCursor;
 
     fn read(text: &str) -> Option<RecordCursor> {
@@ -79,7 +79,7 @@ struct Reset {
     reset: u64,
     /// How many were reset before, or are duplicates by now: another task has their key.
     known: u64,
-    /// How many the policy of their kind, as it is now, does not accept.
+    /// How many the present policy of their kind does not accept.
     refused: u64,
     /// What is wrong with the first of these.
     #[serde(skip_serializing_if = "Option::is_none")]
