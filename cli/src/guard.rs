@@ -1,18 +1,25 @@
 //! Keeps web pages away from the local HTTP API, which does not authenticate: a browser lets any page send requests to
-//! this machine, and lets a page whose name was made to resolve to it read the answers.
+//! this machine, and lets a page whose name was made to resolve to it read the answers. Only the dashboard's page may.
 
 use axum::Router;
 use axum::extract::Request;
 use axum::http::header;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
+use fanfold_dashboard::Dashboard;
 use fanfold_http::{Code, Problem};
 
-/// Refuses requests of web pages.
+/// Adds the dashboard to an API, and refuses requests of other web pages.
 pub(crate) fn guard(router: Router) -> Router {
-    router.layer(from_fn(async |request: Request, next: Next| match refusal(&request) {
-        None => next.run(request).await,
-        Some(detail) => refuse(detail),
+    let dashboard = Dashboard::default();
+    router.merge(dashboard.router()).layer(from_fn(move |request: Request, next: Next| {
+        let refusal = refusal(&request, &dashboard);
+        async move {
+            match refusal {
+                None => next.run(request).await,
+                Some(detail) => refuse(detail),
+            }
+        }
     }))
 }
 
@@ -21,10 +28,12 @@ fn refuse(detail: &str) -> Response {
 }
 
 /// A browser names the page in `Origin`, and the host it believes to talk to in `Host`.
-fn refusal(request: &Request) -> Option<&'static str> {
-    if request.headers().contains_key(header::ORIGIN) {
+fn refusal(request: &Request, dashboard: &Dashboard) -> Option<&'static str> {
+    // A page may load the dashboard's files, but not read them.
+    let file = request.uri().path().starts_with(fanfold_dashboard::PATH);
+    if !file && request.headers().contains_key(header::ORIGIN) && !dashboard.sent(request.headers()) {
         return Some(
-            "the header Origin shows that a web page sent this request; the local API takes none from web pages",
+            "the header Origin shows that a web page sent this request; the local API takes none from web pages but its dashboard",
         );
     }
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
@@ -46,7 +55,8 @@ mod tests {
     use super::*;
 
     fn refused(header: header::HeaderName, value: &str) -> bool {
-        refusal(&Request::builder().header(header, value).body(Body::empty()).unwrap()).is_some()
+        let request = Request::builder().header(header, value).body(Body::empty()).unwrap();
+        refusal(&request, &Dashboard::default()).is_some()
     }
 
     #[test]

@@ -46,6 +46,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), Failure> {
     let running = stack.start(batch_api::local(folder.clone()), &folder, None, takes_commands(&listener)).await?;
     let server = start(listener, &running)?;
     say(format_args!("Fanfold's HTTP API is at http://{}; stop it with Ctrl-C", server.address));
+    say(format_args!("The dashboard is at http://{}{}", server.address, fanfold_dashboard::PATH));
     stop.asked().await;
     drop(server);
     running.stop(&stop).await;

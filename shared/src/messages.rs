@@ -16,7 +16,7 @@ use crate::lane::Lane;
 use crate::limits::{CONTENT_BYTES_MAX, CONTENT_DEPTH_MAX, TASKS_PER_REQUEST_MAX};
 use crate::waiting::Waiting;
 
-pub use ack::{AckEntry, AckRequest, GroupMask};
+pub use ack::{AckEntry, AckRequest, GroupMask, mask};
 pub use count::{AckMessage, CountEntry, CountRequest};
 pub use notify::{About, NotifyMessage, Undelivered};
 pub use outcomes::{OutcomesRequest, Posted, PostedOutcome};

@@ -17,6 +17,9 @@ pub const ITEMS_PER_ADD_MAX: u32 = GROUP_ITEMS_MAX * GROUPS_PER_TRANSACTION_MAX 
 /// Groups in one response of the HTTP API: some 60 KB, far below Lambda's 6 MB.
 pub const GROUPS_PER_PAGE_MAX: usize = 1_000;
 
+/// Groups with their bitfields in one response of the HTTP API: one read of their records, some 250 KB.
+pub const MASKS_PER_PAGE_MAX: usize = super::KEYS_PER_READ_MAX;
+
 /// Open groups that are read to count exactly what is done: some 11 MB in 100 requests, within a function's 30 s.
 pub const GROUPS_COUNTED_MAX: usize = 10_000;
 

@@ -147,13 +147,17 @@ impl<'de> Visitor<'de> for Entry {
     }
 }
 
-/// A bitfield as JSON has it.
-mod mask {
+/// A bitfield as JSON has it: base64, standard letters, padded.
+pub mod mask {
     use super::{
         Bits, Deserialize, Deserializer, Engine, Error, GROUP_ITEMS_MAX, MASK_BYTES_MAX, STANDARD, Serializer, start,
     };
 
-    pub(super) fn serialize<S: Serializer>(mask: &Bits, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Writes it.
+    ///
+    /// # Errors
+    /// The serializer's.
+    pub fn serialize<S: Serializer>(mask: &Bits, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&STANDARD.encode(mask.as_bytes()))
     }
 

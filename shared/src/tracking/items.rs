@@ -139,15 +139,29 @@ impl Tracking {
         groups: &[ItemGroup],
         wanted: ItemState,
     ) -> Result<Vec<(Uuid, Vec<(u16, u16)>)>, StoreError> {
-        let ids: Vec<Uuid> = groups.iter().map(|group| group.id).filter(|id| *id != fanout.id).collect();
-        let records = self.groups.get_many(&ids).await?.into_iter().chain(fanout.inline_group());
-        let records: BTreeMap<Uuid, GroupRecord> = records.map(|group| (group.id, group)).collect();
+        let records = self.records(fanout, groups).await?;
         let index = |index: usize| u16::try_from(index).unwrap_or(u16::MAX);
         let runs = |id: &Uuid| {
             let bits = records.get(id).map(|group| in_state(group, wanted)).unwrap_or_default();
             bits.runs().map(|(first, last)| (index(first), index(last))).collect()
         };
         Ok(groups.iter().map(|group| (group.id, runs(&group.id))).collect())
+    }
+
+    /// The records of these groups of a fan-out, strongly consistent, in the order given: the states of their items. Groups whose
+    /// records are gone are left out.
+    ///
+    /// # Errors
+    /// The tables cannot be read, or a record is corrupt.
+    pub async fn states(&self, fanout: &Fanout, groups: &[ItemGroup]) -> Result<Vec<GroupRecord>, StoreError> {
+        let mut records = self.records(fanout, groups).await?;
+        Ok(groups.iter().filter_map(|group| records.remove(&group.id)).collect())
+    }
+
+    async fn records(&self, fanout: &Fanout, groups: &[ItemGroup]) -> Result<BTreeMap<Uuid, GroupRecord>, StoreError> {
+        let ids: Vec<Uuid> = groups.iter().map(|group| group.id).filter(|id| *id != fanout.id).collect();
+        let records = self.groups.get_many(&ids).await?.into_iter().chain(fanout.inline_group());
+        Ok(records.map(|group| (group.id, group)).collect())
     }
 
     /// The state of an item, strongly consistent.

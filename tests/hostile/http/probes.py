@@ -159,7 +159,8 @@ def send(server):
     send("PUT", "/policies/{kind}", "/policies/probe-slow", slow)
     send("DELETE", "/policies/{kind}", "/policies/any", None, {"origin": "https://example.com"})
     for method, route in [
-        ("GET", "/fanouts/{id}"), ("GET", "/fanouts/{id}/groups"), ("POST", "/fanouts/{id}/items"),
+        ("GET", "/fanouts/{id}"), ("GET", "/fanouts/{id}/groups"), ("GET", "/fanouts/{id}/masks"),
+        ("POST", "/fanouts/{id}/items"),
         ("POST", "/fanouts/{id}/seal"), ("DELETE", "/fanouts/{id}"), ("GET", "/tasks/{id}"), ("GET", "/batches/{id}"),
         ("GET", "/fanouts/{id}/items"), ("GET", "/fanouts/{id}/results"), ("GET", "/batches/{id}/results"),
         ("GET", "/policies/{kind}"), ("PUT", "/policies/{kind}"), ("DELETE", "/policies/{kind}"),
@@ -192,7 +193,8 @@ def send(server):
         send(method, route, path, {}, {"origin": "https://example.com"})
     for route in (
         "/", "/openapi.json", "/health", "/policies", "/policies/{kind}", "/fanouts", "/fanouts/{id}",
-        "/fanouts/{id}/groups", "/fanouts/{id}/items", "/fanouts/{id}/results", "/tasks/{id}", "/batches/{id}",
+        "/fanouts/{id}/groups", "/fanouts/{id}/masks", "/fanouts/{id}/items", "/fanouts/{id}/results",
+        "/tasks/{id}", "/batches/{id}",
         "/batches/{id}/results", "/lanes", "/switches", "/dead-letters",
     ):  # fmt: skip
         path = route.replace("{id}", NOBODY).replace("{kind}", "any")

@@ -5,6 +5,7 @@ mod groups;
 mod items;
 mod list;
 mod listing;
+mod masks;
 mod open;
 mod producer;
 mod reissue;
@@ -35,6 +36,7 @@ pub(super) fn router() -> Router<Arc<Api>> {
         cancel::router(),
         list::router(),
         listing::router(),
+        masks::router(),
         producer::router(),
         reissue::router(),
         results::router(),
@@ -52,6 +54,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     cancel::describe(describer);
     list::describe(describer);
     listing::describe(describer);
+    masks::describe(describer);
     producer::describe(describer);
     reissue::describe(describer);
     results::describe(describer);

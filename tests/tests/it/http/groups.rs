@@ -1,5 +1,6 @@
 //! `GET /fanouts/{id}/groups`: every item group, page by page.
 
+use fanfold::messages::GroupMask;
 use serde_json::{Value, json};
 
 use super::{NOBODY, Server};
@@ -52,6 +53,47 @@ async fn groups_are_named_however_they_came_and_whether_they_ended_or_not() {
     let items: Vec<String> = (0..5).map(|n| format!("{grown}:{last}:{n}")).collect();
     server.post("/acks", json!({"items": items})).await.ok(200);
     assert_eq!(groups_of(&server, &grown).await, listed);
+}
+
+/// The bits of a mask.
+fn bits(mask: &Value) -> Vec<usize> {
+    let entry = json!({"group": format!("{NOBODY}:{NOBODY}"), "mask": mask.as_str().unwrap_or_default()});
+    let GroupMask { mask, .. } = serde_json::from_value(entry).unwrap();
+    mask.iter().collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn masks_show_the_state_of_every_item() {
+    let server = Server::start().await;
+    let small = server.post("/fanouts", json!({"items": 10, "seal": true})).await.ok(201);
+    let id = small["id"].as_str().unwrap();
+    let item = |range: &str| format!("{id}:{id}:{range}");
+    let acks = json!({"items": [item("0-3")], "failed": [item("5")], "duplicates": [item("9")]});
+    server.post("/acks", acks).await.ok(200);
+    let page = server.get(&format!("/fanouts/{id}/masks")).await.ok(200);
+    let group = &page["groups"][0];
+    assert_eq!((&group["id"], &group["upto"], &page["next"]), (&json!(id), &json!(10), &Value::Null));
+    assert_eq!(bits(&group["pending"]), [4, 6, 7, 8]);
+    assert_eq!((bits(&group["failed"]), bits(&group["duplicates"])), (vec![5], vec![9]));
+    server.delete(&format!("/fanouts/{id}")).await.ok(200);
+    let group = &server.get(&format!("/fanouts/{id}/masks")).await.ok(200)["groups"][0];
+    assert_eq!((group.get("pending"), bits(&group["missing"])), (None, vec![4, 6, 7, 8]));
+
+    // The groups of 101 adds are two pages, in the order of the list of groups.
+    let large = server.post("/fanouts", json!({})).await.ok(201);
+    let id = large["id"].as_str().unwrap();
+    for _ in 0..101 {
+        server.post(&format!("/fanouts/{id}/items"), json!({"items": 2})).await.ok(201);
+    }
+    let listed = groups_of(&server, id).await;
+    let first = server.get(&format!("/fanouts/{id}/masks")).await.ok(200);
+    let second = server.get(first["next"].as_str().unwrap()).await.ok(200);
+    let pages = [&first, &second].map(|page| page["groups"].as_array().unwrap());
+    assert_eq!((pages[0].len(), pages[1].len(), &second["next"]), (100, 1, &Value::Null));
+    let names = pages.into_iter().flatten().map(|group| json!({"id": group["id"], "upto": group["upto"]}));
+    assert_eq!(names.collect::<Vec<_>>(), listed);
+    assert!(pages.into_iter().flatten().all(|group| bits(&group["pending"]) == [0, 1]));
+    server.get(&format!("/fanouts/{NOBODY}/masks")).await.problem(404, "unknown_fanout");
 }
 
 #[tokio::test(start_paused = true)]

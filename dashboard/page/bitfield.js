@@ -1,0 +1,169 @@
+// The bitfield as a picture: an item is a square, down to a pixel. It scrolls where it is large, and draws only what is seen.
+import {html, useEffect, useRef, useState} from "./ui.js";
+import {Field, STATES, layout} from "./field.js";
+import {count} from "./format.js";
+
+const HEIGHT = 420;
+const KEYS = {ArrowLeft: -1, ArrowRight: 1};
+
+/** A colour of the style as the number that a picture's memory has. */
+function colours(element) {
+  const style = getComputedStyle(element);
+  return STATES.map((state) => {
+    const hex = style.getPropertyValue(`--item-${state}`).trim();
+    const [red, green, blue] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+    return (255 << 24 | blue << 16 | green << 8 | red) >>> 0;
+  });
+}
+
+function draw(canvas, field, total, {size, columns}, top, chosen) {
+  const [width, height] = [canvas.width, canvas.height];
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(width, height);
+  const pixels = new Uint32Array(image.data.buffer);
+  const palette = colours(canvas);
+  const gap = size >= 6 ? 1 : 0;
+  const first = Math.floor(top / size);
+  for (let row = first; (row - first) * size < height + size; row += 1) {
+    const y = row * size - top;
+    for (let column = 0; column < columns; column += 1) {
+      const place = row * columns + column;
+      if (place >= total) break;
+      const colour = palette[field.state(place)];
+      for (let line = Math.max(0, y); line < Math.min(height, y + size - gap); line += 1) {
+        const from = line * width + column * size;
+        pixels.fill(colour, from, from + size - gap);
+      }
+    }
+  }
+  context.putImageData(image, 0, 0);
+  if (chosen >= 0) {
+    const [x, y] = [chosen % columns * size, Math.floor(chosen / columns) * size - top];
+    context.strokeStyle = getComputedStyle(canvas).getPropertyValue("--text");
+    context.lineWidth = 2;
+    context.strokeRect(x - 2, y - 2, size + 4 - gap, size + 4 - gap);
+  }
+}
+
+/** The picture of a fan-out. `live`: whether its items still change. */
+export function Bitfield({fanout, live}) {
+  const [frame, canvas, field] = [useRef(), useRef(), useRef()];
+  const [width, setWidth] = useState(0);
+  const [chosen, choose] = useState(-1);
+  const [error, setError] = useState(null);
+  const total = fanout.total;
+  if (field.current?.fanout !== fanout.id) field.current = new Field(fanout.id);
+  const view = layout(total, width, HEIGHT);
+  const height = Math.min(HEIGHT, Math.ceil(total / view.columns) * view.size);
+  const state = useRef({});
+  state.current = {view, chosen, total, height};
+
+  const paint = useRef(() => {});
+  paint.current = () => {
+    if (canvas.current && width > 0) draw(canvas.current, field.current, total, view, frame.current.scrollTop, chosen);
+  };
+  useEffect(() => paint.current());
+
+  useEffect(() => {
+    const sized = new ResizeObserver(([{contentRect}]) => setWidth(Math.floor(contentRect.width)));
+    sized.observe(frame.current);
+    const theme = matchMedia("(prefers-color-scheme: dark)");
+    const again = () => paint.current();
+    theme.addEventListener("change", again);
+    return () => {
+      sized.disconnect();
+      theme.removeEventListener("change", again);
+    };
+  }, []);
+
+  // What is seen is read, again and again while it changes.
+  useEffect(() => {
+    if (width === 0 || total === 0) return undefined;
+    const stop = new AbortController();
+    let timer;
+    let reading = false;
+    const look = async () => {
+      clearTimeout(timer);
+      if (reading) return;
+      reading = true;
+      const top = frame.current.scrollTop;
+      const {view: {size, columns}, height: shown} = state.current;
+      try {
+        await field.current.read(Math.floor(top / size) * columns, Math.min(total, Math.ceil((top + shown) / size) * columns) - 1, stop.signal);
+        setError(null);
+      } catch (problem) {
+        if (!stop.signal.aborted) setError(problem);
+      }
+      reading = false;
+      if (stop.signal.aborted) return;
+      paint.current();
+      const moved = frame.current.scrollTop !== top;
+      if (live || moved) timer = setTimeout(look, moved ? 50 : document.hidden ? 10000 : 1500);
+    };
+    const scrolled = () => {
+      paint.current();
+      clearTimeout(timer);
+      timer = setTimeout(look, 120);
+    };
+    const element = frame.current;
+    element.addEventListener("scroll", scrolled);
+    look();
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+      element.removeEventListener("scroll", scrolled);
+    };
+  }, [fanout.id, total, width, live]);
+
+  const placeAt = (event) => {
+    const box = canvas.current.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top + frame.current.scrollTop];
+    const column = Math.floor(x / view.size);
+    const place = Math.floor(y / view.size) * view.columns + column;
+    return column < view.columns && place < total ? place : -1;
+  };
+  const open = (place) => {
+    const item = field.current.item(place);
+    if (item) location.hash = `#/tasks/${item}`;
+  };
+  const show = (place) => {
+    choose(place);
+    const [y, element] = [Math.floor(place / view.columns) * view.size, frame.current];
+    if (y < element.scrollTop) element.scrollTop = y;
+    else if (y + view.size > element.scrollTop + height) element.scrollTop = y + view.size - height;
+  };
+  const pressed = (event) => {
+    const row = {ArrowUp: -view.columns, ArrowDown: view.columns, PageUp: -view.columns * 10, PageDown: view.columns * 10};
+    const step = KEYS[event.key] ?? row[event.key];
+    const end = {Home: 0, End: total - 1}[event.key];
+    const found = {f: STATES.indexOf("failed"), p: STATES.indexOf("pending")}[event.key.toLowerCase()];
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Enter" && chosen >= 0) open(chosen);
+    else if (found !== undefined) {
+      const place = field.current.find(found, chosen, event.shiftKey ? -1 : 1);
+      if (place >= 0) show(place);
+    } else if (step !== undefined || end !== undefined) {
+      show(Math.max(0, Math.min(total - 1, end ?? Math.max(chosen, 0) + (chosen < 0 ? 0 : step))));
+    } else return;
+    event.preventDefault();
+  };
+
+  const item = chosen >= 0 ? field.current.item(chosen) : null;
+  return html`<figure class="bitfield">
+    <div class="frame" ref=${frame} style=${{height: `${height}px`}} tabindex="0" role="group" aria-describedby="bitfield-keys"
+        aria-label=${`The states of ${count(total)} items, as a picture`} onKeyDown=${pressed}>
+      <div class="all" style=${{height: `${Math.ceil(total / view.columns) * view.size}px`}}>
+        <canvas ref=${canvas} width=${width} height=${height} onMouseMove=${(event) => choose(placeAt(event))}
+            onClick=${(event) => open(placeAt(event))}></canvas>
+      </div>
+    </div>
+    <figcaption>
+      <span class="legend">${STATES.slice(1).map((name) => html`<span key=${name}><i class=${`swatch ${name}`}></i>${name}</span>`)}</span>
+      <output class="chosen" aria-live="polite">${item
+        ? html`Item ${count(chosen + 1)}: ${STATES[field.current.state(chosen)]} <a class="id" href=${`#/tasks/${item}`}>${item}</a>`
+        : html`<span class="quiet" id="bitfield-keys">Point at an item to name it; arrow keys move, F and P find failed and pending ones, Enter opens.</span>`}
+      </output>
+    </figcaption>
+    ${error && html`<p class="problem" role="alert">${error.message}</p>`}
+  </figure>`;
+}

@@ -1,0 +1,48 @@
+// What every view draws with: Preact and its templates, and small parts that look the same everywhere.
+import {Component, createElement, render} from "./vendor/preact.js";
+import {useCallback, useEffect, useMemo, useRef, useState} from "./vendor/hooks.js";
+import htm from "./vendor/htm.js";
+import {ago, count, moment, shortId} from "./format.js";
+
+export const html = htm.bind(createElement);
+export {Component, render, useCallback, useEffect, useMemo, useRef, useState};
+
+/** The word for a state, with its colour. */
+export const State = ({state}) => html`<span class=${`state ${state}`}>${state.replace("_", " ")}</span>`;
+
+/** A moment, as how long ago it was; its exact time is the title. */
+export const Ago = ({at}) => at == null ? html`<span class="quiet">–</span>` : html`<time title=${moment(at)}>${ago(at)}</time>`;
+
+/** An id, shortened, as a link to its page. */
+export const Id = ({kind, id, whole}) => html`<a class="id" href=${`#/${kind}/${id}`} title=${id}>${whole ? id : shortId(id)}</a>`;
+
+/** A bar of a fan-out's counts. */
+export function Bar({fanout}) {
+  const {total, succeeded, failed, duplicates, missing} = fanout;
+  const part = (name, of) => of > 0 && html`<span class=${name} style=${{width: `${100 * of / total}%`}}></span>`;
+  const label = `${count(fanout.done)} of ${count(total)} items are done, ${count(failed)} failed`;
+  return html`<div class="bar" role="img" aria-label=${label} title=${label}>
+    ${part("succeeded", succeeded)}${part("duplicate", duplicates)}${part("failed", failed)}${part("missing", missing)}
+  </div>`;
+}
+
+/** A list of names and values. */
+export const Facts = ({facts}) => html`<dl class="facts">
+  ${facts.filter(([, value]) => value != null && value !== "" && value !== false).map(([name, value]) =>
+    html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
+</dl>`;
+
+/** A table that scrolls by itself where the screen is narrow. */
+export const Table = ({label, head, children}) => html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table>
+  <thead><tr>${head.map((name, at) => {
+    const [text, kind] = Array.isArray(name) ? name : [name, ""];
+    return html`<th key=${at} scope="col" class=${kind}>${text}</th>`;
+  })}</tr></thead>
+  <tbody>${children}</tbody>
+</table></div>`;
+
+/** What a request that failed said. */
+export const Problem = ({error}) => error && html`<p class="problem" role="alert">${error.message}</p>`;
+
+/** JSON, as it is. */
+export const Json = ({value}) => html`<pre class="json" tabindex="0">${JSON.stringify(value, null, 2)}</pre>`;
