@@ -10,7 +10,7 @@ const SPANS = [["", "any time"], ["1", "the last hour"], ["24", "the last day"],
 
 /** The query of a filter. */
 function query({states, prefix, hours, oldest}) {
-  const after = hours === "" ? "" : new Date(Date.now() - Number(hours) * 3600 * 1000).toISOString();
+  const after = hours === "" ? "" : Date.now() - Number(hours) * 3600 * 1000;
   return {state: states.join(","), user_key_prefix: prefix, opened_after: after, order: oldest ? "oldest" : ""};
 }
 

@@ -20,7 +20,7 @@ export function KindsView() {
       return html`<section class="card" key=${policy.kind} aria-labelledby=${`kind-${policy.kind}`}>
         <h2 id=${`kind-${policy.kind}`}>${policy.kind} ${still ? html`<${State} state="standing_still" />` : paused && html`<${State} state="paused" />`}</h2>
         ${still && html`<p class="problem">It stands still since <${Ago} at=${still.since} />: ${still.answer}. The next probe is due <${Ago} at=${still.next_probe} />.</p>`}
-        <p class="buttons"><${Switch} what=${paused ? "resume" : "pause"} scope=${{kind: policy.kind}} then=${reload} /><${Switch} what="drain" scope=${{kind: policy.kind}} then=${reload} /></p>
+        <p class="buttons"><${Switch} what=${paused ? "resume" : "pause"} scopes=${[{kind: policy.kind}]} then=${reload} /><${Switch} what="drain" scopes=${[{kind: policy.kind}]} then=${reload} /></p>
         <details><summary>Policy</summary><${Json} value=${policy} /></details>
       </section>`;
     })}`;

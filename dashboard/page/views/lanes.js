@@ -19,18 +19,21 @@ export async function lanesBusy(most, signal, query = {}) {
   return busy.slice(0, most);
 }
 
-const scopeOf = ({kind, target, partition}) => ({kind, target, partition});
+/** The scope of a lane or a switch, as requests name it. */
+const scopeOf = ({all, kind, target, partition}) => all ? {all}
+  : {kind, ...(target != null && {target}), ...(partition != null && {partition})};
 
-/** A button that switches a scope. */
-export function Switch({what, scope, then}) {
+/** A button that switches scopes: usually one. */
+export function Switch({what, scopes, then}) {
+  const names = scopes.map(scopeName).join(" and ");
   const text = {
-    pause: `No further call begins for ${scopeName(scope)} until it is resumed. Calls that run now end as always.`,
-    resume: `Calls begin again for ${scopeName(scope)}.`,
-    drain: `What waits now in ${scopeName(scope)} goes into batches at once, without waiting for more.`,
+    pause: `No further call begins for ${names} until it is resumed. Calls that run now end as always.`,
+    resume: `Calls begin again for ${names}.`,
+    drain: `What waits now in ${names} goes into batches at once, without waiting for more.`,
   }[what];
   const label = what[0].toUpperCase() + what.slice(1);
-  return html`<${Action} label=${label} title=${`${label} ${scopeName(scope)}?`} text=${text} then=${then}
-    run=${async () => { await send("POST", `/${what}`, scope); }} />`;
+  return html`<${Action} label=${label} title=${`${label} ${names}?`} text=${text} then=${then}
+    run=${async () => { for (const scope of scopes) await send("POST", `/${what}`, scope); }} />`;
 }
 
 /** A table of lanes. */
@@ -44,8 +47,8 @@ export const Lanes = ({lanes, then}) => html`<${Table} label="Lanes" head=${HEAD
   <td class="number">${count(lane.in_flight)}</td>
   <td>${lane.batches.slice(0, 3).map((id) => html`<span key=${id}><${Id} kind="batches" id=${id} /> </span>`)}${lane.batches.length > 3 && "…"}</td>
   <td><${Ago} at=${lane.leader?.since} /></td>
-  <td class="buttons">${lane.paused ? html`<${Switch} what="resume" scope=${scopeOf(lane)} then=${then} />`
-    : html`<${Switch} what="pause" scope=${scopeOf(lane)} then=${then} /><${Switch} what="drain" scope=${scopeOf(lane)} then=${then} />`}</td>
+  <td class="buttons">${lane.paused ? html`<${Switch} what="resume" scopes=${(lane.paused_by ?? [lane]).map(scopeOf)} then=${then} />`
+    : html`<${Switch} what="pause" scopes=${[scopeOf(lane)]} then=${then} /><${Switch} what="drain" scopes=${[scopeOf(lane)]} then=${then} />`}</td>
 </tr>`)}<//>`;
 
 /** The scope of a form; throws if it is empty. */
@@ -92,8 +95,7 @@ export function LanesView() {
     ${data?.switches.length > 0 && html`<section aria-labelledby="switches"><h2 id="switches">Paused or draining</h2>
       <${Table} label="Scopes that are paused or drain" head=${["Scope", "State", "Since", "Actions"]}>${data.switches.map((at) => html`<tr key=${JSON.stringify(at)}>
         <td>${scopeName(at)}</td><td><${State} state=${at.state} /></td><td><${Ago} at=${at.since} /></td>
-        <td class="buttons"><${Switch} what="resume" then=${reload} scope=${at.all ? {all: true}
-          : {kind: at.kind, ...(at.target != null && {target: at.target}), ...(at.partition != null && {partition: at.partition})}} /></td>
+        <td class="buttons"><${Switch} what="resume" then=${reload} scopes=${[scopeOf(at)]} /></td>
       </tr>`)}<//></section>`}
     <section aria-labelledby="lanes"><h2 id="lanes">Lanes</h2>
       <form class="filter" onSubmit=${(event) => event.preventDefault()}>

@@ -1,15 +1,16 @@
 // The overview: what needs a person on top, then what goes on.
-import {Ago, Bar, Id, Problem, State, Table, html} from "../ui.js";
+import {Ago, Bar, Problem, State, Table, html} from "../ui.js";
 import {get, useLive, withQuery} from "../api.js";
 import {count, several} from "../format.js";
-import {lanesBusy} from "./lanes.js";
-import {Lanes} from "./lanes.js";
+import {Lanes, lanesBusy} from "./lanes.js";
 import {Speed} from "../speed.js";
 
 const DAY = 24 * 3600 * 1000;
+/** Up to so many items, a look at a fan-out counts in its open groups, too: that is one more read. */
+const EXACT_UP_TO = 500_000;
 
 async function load(signal) {
-  const since = new Date(Date.now() - DAY).toISOString();
+  const since = Date.now() - DAY;
   const [health, letters, switches, wrong, going, ended, lanes] = await Promise.all([
     get("/health", signal), get("/dead-letters", signal), get("/switches", signal),
     get(withQuery("/fanouts", {state: "failed,expired", opened_after: since, limit: 5}), signal),
@@ -18,8 +19,10 @@ async function load(signal) {
     lanesBusy(20, signal),
   ]);
   const paused = switches.switches.filter((at) => at.state === "paused");
+  const counted = await Promise.all(going.fanouts.map((fanout) => fanout.progress === "at_least" && fanout.total <= EXACT_UP_TO
+    ? get(`/fanouts/${fanout.id}?progress=exact`, signal) : fanout));
   const dead = letters.queues.filter((queue) => queue.messages > 0);
-  return {standing: health.standing_still ?? [], dead, paused, wrong: wrong.fanouts, going: going.fanouts, ended: ended.fanouts, lanes};
+  return {standing: health.standing_still ?? [], dead, paused, wrong: wrong.fanouts, going: counted, ended: ended.fanouts, lanes};
 }
 
 /** A scope in words. */
@@ -29,12 +32,12 @@ export const scopeName = ({all, kind, target, partition}) => all ? "everything"
 function Attention({data}) {
   const notes = [
     ...data.standing.map((at) => html`<li key=${at.kind}><strong>Kind ${at.kind} stands still</strong> since <${Ago} at=${at.since} />:
-      ${at.answer}. The next probe is due <${Ago} at=${at.next_probe} />. <a href="#/kinds">Kinds</a></li>`),
-    ...data.dead.map((at) => html`<li key=${at.step}><strong>${several(at.messages, "dead letter")}</strong> of ${at.step}.
+      ${at.answer}. The next probe is due <${Ago} at=${at.next_probe} />.${" "}<a href="#/kinds">Kinds</a></li>`),
+    ...data.dead.map((at) => html`<li key=${at.step}><strong>${several(at.messages, "dead letter")}</strong> of ${at.step}.${" "}
       <a href="#/letters">Look at them</a></li>`),
-    ...data.wrong.map((at) => html`<li key=${at.id}>Fan-out <a href=${`#/fanouts/${at.id}`}>${at.user_key ?? at.id}</a> <${State} state=${at.state} />
+    ...data.wrong.map((at) => html`<li key=${at.id}>Fan-out <a href=${`#/fanouts/${at.id}`}>${at.user_key ?? at.id}</a> <${State} state=${at.state} />${" "}
       <${Ago} at=${at.updated_at} />: ${several(at.failed, "item")} failed${at.missing > 0 && `, ${count(at.missing)} missing`}.</li>`),
-    ...data.paused.map((at) => html`<li key=${JSON.stringify(at)}><strong>Paused</strong> since <${Ago} at=${at.since} />: ${scopeName(at)}.
+    ...data.paused.map((at) => html`<li key=${JSON.stringify(at)}><strong>Paused</strong> since <${Ago} at=${at.since} />: ${scopeName(at)}.${" "}
       <a href="#/lanes">Lanes</a></li>`),
   ];
   return notes.length === 0
@@ -47,7 +50,7 @@ export const FanoutRows = ({fanouts}) => fanouts.map((fanout) => html`<tr key=${
   <td><a href=${`#/fanouts/${fanout.id}`}>${fanout.user_key ?? html`<span class="id">${fanout.id}</span>`}</a></td>
   <td><${State} state=${fanout.state} /></td>
   <td class="wide"><${Bar} fanout=${fanout} /></td>
-  <td class="number">${count(fanout.done)} / ${count(fanout.total)}</td>
+  <td class="number">${fanout.progress === "at_least" && "≥ "}${count(fanout.done)} / ${count(fanout.total)}</td>
   <td class="number">${fanout.failed > 0 ? html`<span class="bad">${count(fanout.failed)}</span>` : "0"}</td>
   <td><${Speed} fanout=${fanout} /></td>
   <td><${Ago} at=${fanout.created_at} /></td>

@@ -1,0 +1,93 @@
+// A stack of its own for a test: `fanfold serve`, `fanfold sandbox`, a browser.
+import {spawn} from "node:child_process";
+import {mkdtemp, rm} from "node:fs/promises";
+import {createServer} from "node:net";
+import {tmpdir} from "node:os";
+import {join} from "node:path";
+import {chromium} from "playwright-core";
+
+const FANFOLD = join(import.meta.dirname, "fanfold");
+const BROWSER = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync"];
+
+async function freePort() {
+  const server = createServer();
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  const {port} = server.address();
+  await new Promise((done) => server.close(done));
+  return port;
+}
+
+/** Starts a program, and waits until it has said `ready`. */
+async function start(args, ready) {
+  const child = spawn(FANFOLD, args, {stdio: ["ignore", "pipe", "pipe"]});
+  let said = "";
+  await new Promise((done, failed) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on("data", (data) => {
+        said += data;
+        if (said.includes(ready)) done();
+      });
+    }
+    child.on("exit", (code) => failed(new Error(`fanfold ${args[0]} ended with ${code}: ${said}`)));
+  });
+  return child;
+}
+
+/** A stack, a batch API that the options of the sandbox describe, and a browser. */
+export class Stack {
+  static async start(sandbox = []) {
+    const stack = new Stack();
+    const [port, api] = [await freePort(), await freePort()];
+    stack.url = `http://127.0.0.1:${port}`;
+    stack.batchApi = `http://127.0.0.1:${api}/batches`;
+    stack.folder = await mkdtemp(join(tmpdir(), "fanfold-dashboard-"));
+    stack.children = [
+      await start(["sandbox", "--listen", `127.0.0.1:${api}`, ...sandbox], "stop it with"),
+      await start(["serve", "--listen", `127.0.0.1:${port}`, "--data", stack.folder], "dashboard is at"),
+    ];
+    stack.browser = await chromium.launch({executablePath: process.env.CHROMIUM, args: BROWSER});
+    return stack;
+  }
+
+  async stop() {
+    await this.browser?.close();
+    for (const child of this.children) child.kill("SIGTERM");
+    await Promise.all(this.children.map((child) => child.exitCode ?? new Promise((done) => child.on("exit", done))));
+    await rm(this.folder, {recursive: true, force: true});
+  }
+
+  /** A request to the API, as any program sends it. */
+  async send(method, path, body) {
+    const response = await fetch(this.url + path, {method, headers: {"content-type": "application/json"},
+      body: body === undefined ? undefined : JSON.stringify(body)});
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return text ? JSON.parse(text) : null;
+  }
+
+  /** Stores a policy, by which tasks with the same `to` share batches. */
+  policy(kind, more = {}) {
+    return this.send("PUT", `/policies/${kind}`, {kind, target: "content.to", max_batch: 10, linger: "0s", batch_api: {url: this.batchApi}, ...more});
+  }
+
+  /** Opens a sealed fan-out with a task per item. */
+  async fanout(items, kind, user_key, to = (index) => `t${index % 3}`) {
+    const fanout = await this.send("POST", "/fanouts", {items, seal: true, user_key});
+    const ids = fanout.groups.flatMap(({id, upto}) => Array.from({length: upto}, (_, index) => `${fanout.id}:${id}:${index}`));
+    const tasks = ids.map((id, index) => ({id, kind, content: {to: to(index), n: index}}));
+    for (let at = 0; at < items; at += 5000) await this.send("POST", "/tasks", {tasks: tasks.slice(at, at + 5000)});
+    return fanout;
+  }
+
+  /** A page at an address of the dashboard. What the browser complains of is collected in `page.complaints`. */
+  async page(hash = "#/", options = {}) {
+    const context = await this.browser.newContext({viewport: {width: 1280, height: 900}, ...options});
+    const page = await context.newPage();
+    page.complaints = [];
+    page.on("pageerror", (error) => page.complaints.push(error.message));
+    page.on("console", (message) => message.type() === "error" && page.complaints.push(message.text()));
+    await page.goto(`${this.url}/dashboard/${hash}`);
+    return page;
+  }
+}
