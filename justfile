@@ -32,6 +32,10 @@ e2e:
 clients:
     clients/test
 
+# Drives the dashboard in a headless browser.
+dashboard:
+    tests/dashboard/run
+
 # Measures everything and writes docs/BENCHMARKS.md; `just bench --help` lists the parts.
 bench *args:
     benches/run.py {{args}}
