@@ -9,9 +9,8 @@ use axum::response::{IntoResponse, Response};
 use fanfold_dashboard::Dashboard;
 use fanfold_http::{Code, Problem};
 
-/// Adds the dashboard to an API, and refuses requests of other web pages.
-pub(crate) fn guard(router: Router) -> Router {
-    let dashboard = Dashboard::default();
+/// Adds a dashboard to an API, and refuses requests of other web pages.
+pub(crate) fn guard(router: Router, dashboard: Dashboard) -> Router {
     router.merge(dashboard.router()).layer(from_fn(move |request: Request, next: Next| {
         let refusal = refusal(&request, &dashboard);
         async move {
@@ -36,15 +35,19 @@ fn refusal(request: &Request, dashboard: &Dashboard) -> Option<&'static str> {
             "the header Origin shows that a web page sent this request; the local API takes none from web pages but its dashboard",
         );
     }
+    (!named_here(request)).then_some(
+        "the header Host is neither localhost nor an IP address; the local API takes no requests from web pages",
+    )
+}
+
+/// Whether a request names this machine as `localhost` or by an address: a name that was made to resolve to it is neither.
+fn named_here(request: &Request) -> bool {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
-    let address = name.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
-    (name != "localhost" && !address).then_some(
-        "the header Host is neither localhost nor an IP address; the local API takes no requests from web pages",
-    )
+    name == "localhost" || name.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok()
 }
 
 #[cfg(test)]
@@ -69,5 +72,15 @@ mod tests {
         }
         assert!(refused(header::ORIGIN, "http://localhost:8080"));
         assert!(refused(header::ORIGIN, "null"));
+    }
+
+    #[test]
+    fn the_page_and_its_token_are_for_this_machine_alone() {
+        let page = |header: header::HeaderName, value: &str| {
+            let request = Request::builder().uri("/dashboard/").header(header, value).body(Body::empty()).unwrap();
+            refusal(&request, &Dashboard::default()).is_some()
+        };
+        assert!(page(header::HOST, "example.com:8080"), "a name that was made to resolve to this machine");
+        assert!(!page(header::HOST, "localhost:8080") && !page(header::ORIGIN, "http://localhost:8080"));
     }
 }

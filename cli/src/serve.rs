@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use fanfold::config::variables;
 use fanfold::store::policies::Policies;
+use fanfold_dashboard::{Dashboard, PATH};
 use fanfold_local::http::{self, Timeouts};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -46,7 +47,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), Failure> {
     let running = stack.start(batch_api::local(folder.clone()), &folder, None, takes_commands(&listener)).await?;
     let server = start(listener, &running)?;
     say(format_args!("Fanfold's HTTP API is at http://{}; stop it with Ctrl-C", server.address));
-    say(format_args!("The dashboard is at http://{}{}", server.address, fanfold_dashboard::PATH));
+    say(format_args!("The dashboard is at http://{}{PATH}", server.address));
     stop.asked().await;
     drop(server);
     running.stop(&stop).await;
@@ -79,7 +80,7 @@ pub(crate) fn start(listener: TcpListener, running: &Running) -> Result<Server, 
     let address = listener.local_addr().map_err(|error| Failure::io("--listen", error))?;
     let router = running.steps.router();
     let task = tokio::spawn(async move {
-        http::serve(listener, guard(router), Timeouts::default()).await;
+        http::serve(listener, guard(router, Dashboard::default()), Timeouts::default()).await;
     });
     Ok(Server { address, task })
 }

@@ -83,7 +83,10 @@ mod tests {
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         let pair = |(name, value): &(&'static str, &str)| {
-            (header::HeaderName::from_static(name), HeaderValue::from_str(value).unwrap_or(HeaderValue::from_static("")))
+            (
+                header::HeaderName::from_static(name),
+                HeaderValue::from_str(value).unwrap_or(HeaderValue::from_static("")),
+            )
         };
         pairs.iter().map(pair).collect()
     }

@@ -17,7 +17,8 @@ fn call() -> Call {
 fuzz_target!(|body: &[u8]| {
     match Answer::read(body, &call()) {
         Ok(Answer::AllSucceeded) => {
-            let nothing = String::from_utf8_lossy(body).chars().all(|letter| letter == '\u{feff}' || letter.is_whitespace());
+            let nothing =
+                String::from_utf8_lossy(body).chars().all(|letter| letter == '\u{feff}' || letter.is_whitespace());
             assert!(nothing, "only nothing says that all succeeded");
         }
         Ok(Answer::Later(_)) => panic!("only a status says that the answer comes later"),

@@ -26,7 +26,8 @@ fuzz_target!(|input: &str| {
     if policy.check().is_err() {
         return;
     }
-    let member = |(n, content): (usize, Box<RawValue>)| CallMember { id: TaskId::Single(Uuid::from_u128(n as u128)), content };
+    let member =
+        |(n, content): (usize, Box<RawValue>)| CallMember { id: TaskId::Single(Uuid::from_u128(n as u128)), content };
     let members = contents.into_iter().enumerate().map(member).collect();
     let call = Call { batch_id: Uuid::nil(), kind: "row".into(), attempt: 1, target: "row".into(), members };
     let request = match Request::new(&policy.batch_api, &call) {

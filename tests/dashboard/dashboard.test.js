@@ -205,6 +205,25 @@ test("axe finds nothing serious, in light and dark, on a phone and a wide screen
   }
 });
 
+test("the dashboard of a stack elsewhere reads and changes it; nobody but its page does", async () => {
+  const url = await stack.dashboard();
+  const {id} = await stack.send("POST", "/fanouts", {items: 5, user_key: "elsewhere"});
+  const page = await stack.page("#/", {baseURL: url});
+  await page.goto(`${url}/dashboard/#/fanouts/${id}`);
+  await heading(page, "elsewhere");
+  await says(page, "5 left");
+  await page.getByRole("button", {name: "Cancel"}).click();
+  await page.getByRole("dialog").getByRole("button", {name: "Cancel"}).click();
+  await page.locator("h1 .state.cancelled").waitFor();
+  assert.equal((await stack.send("GET", `/fanouts/${id}`)).state, "cancelled");
+  await page.goto(`${url}/dashboard/#/tasks/${id}`);
+  await page.locator(".problem").waitFor();
+  assert.match(await text(page, ".problem"), /no task/, "what the API says is shown");
+  for (const [method, path] of [["GET", "/fanouts"], ["POST", "/fanouts"], ["DELETE", `/fanouts/${id}`]]) {
+    assert.equal((await fetch(url + path, {method})).status, 403);
+  }
+});
+
 test("a page of another site can neither read nor change anything", async () => {
   const other = createServer((_, response) => response.setHeader("content-type", "text/html").end("<h1>Another site</h1>"));
   await new Promise((done) => other.listen(0, "127.0.0.1", done));

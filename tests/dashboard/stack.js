@@ -57,6 +57,13 @@ export class Stack {
     await rm(this.folder, {recursive: true, force: true});
   }
 
+  /** A dashboard of this stack by a command of its own, as over a deployed stack. Returns its address. */
+  async dashboard() {
+    const port = await freePort();
+    this.children.push(await start(["dashboard", "--endpoint", this.url, "--listen", `127.0.0.1:${port}`], "dashboard is at"));
+    return `http://127.0.0.1:${port}`;
+  }
+
   /** A request to the API, as any program sends it. */
   async send(method, path, body) {
     const response = await fetch(this.url + path, {method, headers: {"content-type": "application/json"},

@@ -4,6 +4,7 @@ mod ack;
 mod add;
 mod cancel;
 mod connection;
+mod dashboard;
 mod items;
 mod lanes;
 mod list;
@@ -49,6 +50,7 @@ pub(crate) enum ClientCommand {
     Redrive(redrive::RedriveArgs),
     Lanes(lanes::LanesArgs),
     Switches(switches::SwitchesArgs),
+    Dashboard(dashboard::DashboardArgs),
     Pause(switch::PauseArgs),
     Resume(switch::ResumeArgs),
     Drain(switch::DrainArgs),
@@ -73,6 +75,7 @@ pub(crate) async fn run(command: ClientCommand) -> Result<ExitCode, Failure> {
         ClientCommand::Redrive(args) => redrive::run(args).await,
         ClientCommand::Lanes(args) => lanes::run(args).await,
         ClientCommand::Switches(args) => switches::run(args).await,
+        ClientCommand::Dashboard(args) => dashboard::run(args).await,
         ClientCommand::Pause(args) => switch::pause(args).await,
         ClientCommand::Resume(args) => switch::resume(args).await,
         ClientCommand::Drain(args) => switch::drain(args).await,

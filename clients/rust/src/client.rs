@@ -91,6 +91,15 @@ impl Fanfold {
         self
     }
 
+    /// Sends a request for which there is no method here, and returns the document of the response. `path` begins with `/` and
+    /// may have a query. It is sent again as other requests are: set [`Self::attempts`] to 1 for one that must not be repeated.
+    ///
+    /// # Errors
+    /// The API refuses it, or cannot be reached.
+    pub async fn request(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, ClientError> {
+        self.http.call(method, path, body, None).await
+    }
+
     /// Opens a fan-out. The result's `items()` are its items.
     ///
     /// # Errors

@@ -12,8 +12,9 @@ use super::{called, contents, ended, orders, reissue, settle, stack};
 
 async fn run(crash: Crash) -> Option<String> {
     let changes = json!({"linger": 0, "key": "content.order", "scope": "kind"});
-    let (stack, broken) = stack(changes, crash).await;
+    let (stack, broken) = stack(changes, crash.waiting()).await;
     let (old, ids) = ended(&stack, &[2, 6]).await;
+    stack.crash.begin();
     let calls = stack.api.seen().len();
     broken.store(false, Ordering::Relaxed);
     let content = json!({"depot": "117", "order": "ORD-3", "checked": true});

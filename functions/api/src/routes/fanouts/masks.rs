@@ -22,7 +22,12 @@ pub(super) fn router() -> Router<Arc<Api>> {
 #[cfg(feature = "openapi")]
 pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
-        .operation("GET", "/fanouts/{id}/masks", "listMasks", "Lists the bitfields of a fan-out's item groups, page by page")
+        .operation(
+            "GET",
+            "/fanouts/{id}/masks",
+            "listMasks",
+            "Lists the bitfields of a fan-out's item groups, page by page",
+        )
         .path::<Uuid>("id", "The fan-out.")
         .paged("group")
         .returns::<Masks>("A page of bitfields.")
@@ -76,11 +81,7 @@ impl From<GroupRecord> for GroupMasks {
     }
 }
 
-async fn masks(
-    State(api): State<Arc<Api>>,
-    Path(id): Path<Uuid>,
-    After(after): After,
-) -> Result<Json<Masks>, Problem> {
+async fn masks(State(api): State<Arc<Api>>, Path(id): Path<Uuid>, After(after): After) -> Result<Json<Masks>, Problem> {
     let fanout = find(&api, id).await?;
     let page = api.tracking.groups_of(&fanout, after, MASKS_PER_PAGE_MAX).await?;
     let last = page.groups.last().filter(|_| page.more);
