@@ -31,6 +31,7 @@ pub struct Dashboard {
 }
 
 impl Default for Dashboard {
+    #[allow(clippy::disallowed_methods, reason = "what is served is not simulated")]
     fn default() -> Self {
         // 122 random bits from the operating system.
         Self { token: Uuid::new_v4().simple().to_string() }
@@ -39,7 +40,6 @@ impl Default for Dashboard {
 
 impl Dashboard {
     /// The page, at [`PATH`].
-    #[must_use]
     pub fn router<S: Clone + Send + Sync + 'static>(&self) -> Router<S> {
         let (page, token) = (PATH, self.token.clone());
         Router::new()
