@@ -153,7 +153,7 @@ impl Tracking {
     ///
     /// # Errors
     /// The tables cannot be read, or a record is corrupt.
-    pub async fn states(&self, fanout: &Fanout, groups: &[ItemGroup]) -> Result<Vec<GroupRecord>, StoreError> {
+    pub async fn group_states(&self, fanout: &Fanout, groups: &[ItemGroup]) -> Result<Vec<GroupRecord>, StoreError> {
         let mut records = self.records(fanout, groups).await?;
         Ok(groups.iter().filter_map(|group| records.remove(&group.id)).collect())
     }

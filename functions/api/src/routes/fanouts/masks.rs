@@ -86,6 +86,6 @@ async fn masks(State(api): State<Arc<Api>>, Path(id): Path<Uuid>, After(after): 
     let page = api.tracking.groups_of(&fanout, after, MASKS_PER_PAGE_MAX).await?;
     let last = page.groups.last().filter(|_| page.more);
     let next = last.map(|last| format!("/fanouts/{}/masks?after={}", fanout.id, last.id));
-    let states = api.tracking.states(&fanout, &page.groups).await?;
+    let states = api.tracking.group_states(&fanout, &page.groups).await?;
     Ok(Json(Masks { groups: states.into_iter().map(GroupMasks::from).collect(), next }))
 }
