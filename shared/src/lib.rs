@@ -24,6 +24,7 @@ pub mod notice;
 pub mod openapi;
 pub mod overdue;
 pub mod pacing;
+pub mod part_results;
 pub mod parts;
 pub mod policy;
 pub mod producing;

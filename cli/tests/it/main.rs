@@ -14,6 +14,7 @@ mod letters;
 mod mailing;
 mod paced;
 mod policies;
+mod reports;
 mod resume;
 mod run;
 mod sandbox;

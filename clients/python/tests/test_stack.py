@@ -182,3 +182,13 @@ def test_fanouts_are_listed(fanfold):
     assert sorted(listed(user_key_prefix="list ")) == sorted(ids)
     with pytest.raises(ApiError, match="`state`: is `done`"):
         listed(state="done")
+
+
+def test_several_fanouts_are_opened_in_one_request(fanfold):
+    wanted = [{"items": 1, "user_key": name} for name in ("a", "b")]
+    opened = fanfold.open_several(wanted, idempotency_key="several")
+    assert [fanout.user_key for fanout in opened] == ["a", "b"]
+    again = fanfold.open_several(wanted, idempotency_key="several")
+    assert [fanout.id for fanout in again] == [fanout.id for fanout in opened]
+    with pytest.raises(ApiError, match="there is no policy of this kind"):
+        fanfold.open(tasks=[{"kind": "nothing", "content": 1}])

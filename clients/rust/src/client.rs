@@ -51,9 +51,13 @@ pub struct OpenFanout {
     /// An item of another fan-out. The end of this fan-out acks it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// A task, `{"kind": …, "content": {…}}`, that Fanfold registers when the fan-out has ended.
+    /// A task, `{"kind": …, "content": {…}}`, that Fanfold registers when the fan-out has ended. With `"results": true` its content
+    /// also has what became of each item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub then: Option<Value>,
+    /// At most 100 tasks, `{"kind": …, "content": …}` each. They are the items, so `items` stays 0, and the fan-out is sealed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<Vec<Value>>,
     /// Pass one to repeat this call after a restart. Without it, each call opens another fan-out.
     #[serde(skip)]
     pub idempotency_key: Option<String>,
@@ -107,6 +111,22 @@ impl Fanfold {
     pub async fn open(&self, fanout: &OpenFanout) -> Result<Fanout, ClientError> {
         let key = fanout.idempotency_key.clone().unwrap_or_else(new_key);
         self.http.call(Method::POST, "/fanouts", Some(&json!(fanout)), Some(&key)).await
+    }
+
+    /// Opens up to 1,000 fan-outs in one request; their own keys are of no account. All are checked before the first is opened. Repeat
+    /// a call that failed under the same key: it opens the rest. Without a key, each call opens others.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn open_several(&self, fanouts: &[OpenFanout], key: Option<&str>) -> Result<Vec<Fanout>, ClientError> {
+        #[derive(serde::Deserialize)]
+        struct Opened {
+            fanouts: Vec<Fanout>,
+        }
+        let key = key.map_or_else(new_key, str::to_owned);
+        let body = json!({"fanouts": fanouts});
+        let opened: Opened = self.http.call(Method::POST, "/fanouts/open", Some(&body), Some(&key)).await?;
+        Ok(opened.fanouts)
     }
 
     /// Adds items to an open fan-out. Sends several requests for more than 709,632. If one of them fails, the items of those before it are

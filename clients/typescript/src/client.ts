@@ -57,8 +57,15 @@ export interface OpenOptions {
   readonly idleLimit?: { readonly open?: string; readonly sealed?: string };
   /** An item of another fan-out. The end of this fan-out acks it. */
   readonly parent?: string;
-  /** A task that Fanfold registers when the fan-out has ended. */
-  readonly then?: { readonly id?: string; readonly kind: string; readonly content: Readonly<Json> };
+  /** A task that Fanfold registers when the fan-out has ended. With `results` its content also has what became of each item. */
+  readonly then?: {
+    readonly id?: string;
+    readonly kind: string;
+    readonly content: Readonly<Json>;
+    readonly results?: boolean;
+  };
+  /** At most 100 tasks. They are the items, so `items` stays 0, and the fan-out is sealed. */
+  readonly tasks?: readonly { readonly kind: string; readonly content: unknown }[];
   /** Pass one to repeat this call after a restart. Without it, each call opens another fan-out. */
   readonly idempotencyKey?: string;
 }
@@ -122,8 +129,22 @@ export class Fanfold {
       idle_limit: options.idleLimit,
       parent: options.parent,
       then: options.then,
+      tasks: options.tasks,
     };
     return fanout(await this.#http.call("POST", "/fanouts", body, key(options.idempotencyKey ?? randomUUID())));
+  }
+
+  /**
+   * Opens up to 1,000 fan-outs in one request, each as the body of `POST /fanouts` has it. All are checked before the first is
+   * opened. Repeat a call that failed with the same `idempotencyKey`: it opens the rest.
+   */
+  async openSeveral(
+    fanouts: readonly Readonly<Json>[],
+    options: { readonly idempotencyKey?: string } = {},
+  ): Promise<Fanout[]> {
+    const named = key(options.idempotencyKey ?? randomUUID());
+    const answer = await this.#http.call("POST", "/fanouts/open", { fanouts }, named);
+    return (answer.fanouts as Json[]).map(fanout);
   }
 
   /**

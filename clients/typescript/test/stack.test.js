@@ -168,3 +168,13 @@ test("fan-outs are listed", async () => {
   assert.deepEqual((await listed({ userKeyPrefix: "list " })).sort(), ids.toSorted());
   await assert.rejects(listed({ state: "done" }), /`state`: is `done`/);
 });
+
+test("several fan-outs are opened in one request", async () => {
+  const wanted = ["a", "b"].map((name) => ({ items: 1, user_key: name }));
+  const opened = await fanfold.openSeveral(wanted, { idempotencyKey: "several" });
+  assert.deepEqual(opened.map((fanout) => fanout.userKey), ["a", "b"]);
+  const again = await fanfold.openSeveral(wanted, { idempotencyKey: "several" });
+  assert.deepEqual(again.map((fanout) => fanout.id), opened.map((fanout) => fanout.id));
+  const tasks = [{ kind: "nothing", content: 1 }];
+  await assert.rejects(fanfold.open(0, { tasks }), /there is no policy of this kind/);
+});

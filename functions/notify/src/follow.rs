@@ -1,9 +1,11 @@
 //! What follows from the end of a fan-out, before its notice: its parent item is acked, and its task is registered. Both can be
-//! repeated: a bit is cleared once, and a task is stored once under its id.
+//! repeated: a bit is cleared once, and a task is stored once under its id, with the content that came first.
 
 use fanfold::clock::Timestamp;
 use fanfold::ids::ItemId;
 use fanfold::messages::RegisterMessage;
+use fanfold::notice::FanoutEnded;
+use fanfold::part_results::PartResults;
 use fanfold::store::fanouts::Fanout;
 use fanfold::tracking::{Acks, collect_parent};
 
@@ -36,14 +38,20 @@ impl Notify {
         Ok(())
     }
 
+    fn parts(&self) -> PartResults<'_> {
+        PartResults { tracking: &self.tracking, tasks: &self.tasks, batches: &self.batches }
+    }
+
     /// Whether the task that follows is stored, or there is none. If not, sends it, unless it was sent a short while ago.
     async fn registered(&self, fanout: &Fanout) -> Result<bool, NotifyError> {
-        let (Some(then), Some(task)) = (&fanout.then, fanout.then_request()) else { return Ok(true) };
+        let Some(then) = &fanout.then else { return Ok(true) };
         if self.tasks.is_stored(&then.task(fanout.id)).await? {
             return Ok(true);
         }
         let now: Timestamp = self.world.now();
         if fanout.then_due.is_none_or(|due| due <= now) {
+            let parts = if then.results { Some(self.parts().of(fanout).await?) } else { None };
+            let task = then.request(&FanoutEnded::of(fanout), parts);
             self.register.send(&RegisterMessage::Task(task)).await?;
             self.tracking.fanouts.then_sent(fanout).await?;
         }

@@ -29,9 +29,13 @@ impl Produce {
     pub async fn move_on(&self, message: ProduceMessage) -> Result<(), ProduceError> {
         let until = Instant::now() + PRODUCE_TIME_MAX;
         let unknown = || ProduceError::Unknown(message);
+        let fanout = self.tracking.fanouts.get(message.fanout).await?.ok_or_else(unknown)?;
+        // Tasks that it was opened with take the place of a producer.
+        if fanout.tasks.is_some() {
+            return Ok(self.registrar.register_opened(&[fanout]).await?);
+        }
         let found = self.producing.producers.get(message.fanout, message.partition).await?;
         let mut at = found.ok_or_else(unknown)?;
-        let fanout = self.tracking.fanouts.get(message.fanout).await?.ok_or_else(unknown)?;
         let producer = fanout.producer.as_ref().ok_or_else(unknown)?;
         let (worker, mut known) = (self.world.uuid(), true);
         while at.state == PartitionState::Running {

@@ -21,6 +21,7 @@ impl Sweep {
         for segment in self.segments() {
             let ids = self.tracking.fanouts.ending(segment).await?;
             for fanout in self.tracking.fanouts.get_many(&ids).await? {
+                report.fanouts += u64::from(self.register_again(&fanout, request).await?);
                 report.fanouts += u64::from(self.follow_again(&fanout, request).await?);
                 let reaches = || fanout.reaches(self.world.now()).is_some();
                 if (fanout.nothing_left() || fanout.to_fail() || reaches()) && fanout.updated_at <= horizon {
@@ -39,6 +40,17 @@ impl Sweep {
             }
         }
         Ok(())
+    }
+
+    /// Sends a message to register the tasks that a fan-out was opened with, if the worker that opened it died before it had done so.
+    async fn register_again(&self, fanout: &Fanout, request: SweepRequest) -> Result<bool, SweepError> {
+        let late = fanout.registers_late(self.horizon(request), self.world.now());
+        let again = (request.workers_dead && fanout.to_register())
+            || (late && self.tracking.fanouts.note_tasks_woken(fanout).await?);
+        if again {
+            self.producing.register_again(fanout.id).await?;
+        }
+        Ok(again)
     }
 
     /// Sends the message of what follows from an end again, if it is lost. A fan-out for which nothing is left leaves the

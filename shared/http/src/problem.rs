@@ -67,6 +67,14 @@ impl Problem {
         Self::new(code, detail).with_errors(errors)
     }
 
+    /// The same for a part of a request: its path is put before the names of the fields.
+    #[must_use]
+    pub fn within(self, path: &str) -> Self {
+        let detail = format!("{path}: {}", self.detail);
+        let field = |error: FieldError| FieldError { field: format!("{path}.{}", error.field), ..error };
+        Self::new(self.code, detail).with_errors(self.errors.into_iter().map(field))
+    }
+
     /// A fault of Fanfold's own (500). What it is goes to the log, not to the caller.
     pub fn internal(error: &dyn std::error::Error) -> Self {
         tracing::error!(error = %causes(error), "a request failed");

@@ -34,6 +34,12 @@ pub fn fanout(idempotency_key: &str) -> Uuid {
     derived("fanout", &[idempotency_key.as_bytes()])
 }
 
+/// The fan-out at a position of a request that opens several under one idempotency key.
+#[must_use]
+pub fn fanout_at(idempotency_key: &str, at: usize) -> Uuid {
+    derived("fanout of several", &[idempotency_key.as_bytes(), &position(at)])
+}
+
 /// The seed of the groups that one call adds to a fan-out under an idempotency key: a repeated call names the same groups, and
 /// adds none.
 #[must_use]
@@ -222,6 +228,7 @@ mod tests {
         let [a, b] = [1, 2].map(|n| Uuid::from_u128(0x0189_0000_0000_7000_8000_0000_0000_0000 + n));
         let pin = |id: Uuid, value: &str| assert_eq!(id.to_string(), value);
         pin(fanout("k"), "6b43d4bc-b68e-5de1-a246-2aaebaaf8159");
+        pin(fanout_at("k", 1), "8f3d11d2-a717-5933-95dd-ea601b0ee75e");
         pin(addition(a, "k"), "4dd06de9-9373-504f-8b4b-a0a41d6c16bb");
         pin(group(a, a, 0), "7394c2fb-d9af-5d0e-8be6-49d407409d19");
         pin(group(a, b, 1), "c8be679b-c501-54ec-8d04-b8bcc37e177d");

@@ -86,6 +86,25 @@ pub const LIST_QUERIES_AT_ONCE_MAX: usize = 16;
 /// write of the header by the KiB.
 pub const THEN_BYTES_MAX: usize = 2_048;
 
+/// Tasks that a fan-out may be opened with. It is a small set of different work, such as the parts of one report; more are registered by
+/// `POST /tasks`, or read by a producer.
+pub const TASKS_PER_FANOUT_MAX: usize = 100;
+
+/// Bytes of these tasks, compressed. They stand in the header until they are registered, and each write of it costs by the KiB.
+pub const OPENED_TASKS_BYTES_MAX: usize = 64 * 1_024;
+
+/// Fan-outs that one request may open: each is two writes of some 10 ms, and [`ACKS_AT_ONCE_MAX`] are made at a time.
+pub const FANOUTS_PER_REQUEST_MAX: usize = 1_000;
+
+/// Items whose results the task that follows a fan-out's end may be sent.
+pub const THEN_RESULTS_MAX: usize = 100;
+
+/// Bytes of these results as JSON: with its own content and the end they stay below [`CONTENT_BYTES_MAX`](super::CONTENT_BYTES_MAX).
+pub const THEN_RESULTS_BYTES_MAX: usize = 96 * 1_024;
+
+/// How many reissues of reissues are followed back to find the results of all parts: each takes three reads.
+pub const REISSUES_FOLLOWED_MAX: usize = 20;
+
 /// The longest pause before the task that follows a fan-out's end is sent again, as long as it is not found stored: one that cannot
 /// be registered is a dead letter each time, until the header is forgotten.
 pub const FOLLOW_PAUSE_MAX: Duration = Duration::from_secs(3_600);

@@ -20,7 +20,7 @@ use crate::config::{ConfigError, Surroundings, variables};
 use crate::messages::ProduceMessage;
 use crate::store::fanouts::{Fanout, FanoutState};
 use crate::store::producers::{Partition, PartitionState, Producers};
-use crate::tracking::{OpenRequest, Opened, Tracking, TrackingError};
+use crate::tracking::{NewFanout, OpenRequest, Opened, Tracking, TrackingError};
 
 /// The protocols of producers, except reading their sources.
 #[derive(Clone, Debug)]
@@ -77,15 +77,37 @@ impl Producing {
         request: OpenRequest,
         key: Option<&str>,
     ) -> Result<Opened, TrackingError> {
-        let Some(of) = request.producer.as_ref().map(|producer| producer.partitions) else {
-            return tracking.open(request, key).await;
-        };
-        let opened = tracking.open_with(request, key, |fanout| self.producers.insert_actions(fanout, of)).await?;
+        let new = tracking.new_fanout(key);
+        tracking.check_open(&request, new).await?;
+        self.open_checked(tracking, request, new).await
+    }
+
+    /// The same for a request that [`Tracking::check_open`] has checked.
+    ///
+    /// # Errors
+    /// The id was used for another request, or tables and queues cannot be written.
+    pub async fn open_checked(
+        &self,
+        tracking: &Tracking,
+        request: OpenRequest,
+        new: NewFanout,
+    ) -> Result<Opened, TrackingError> {
+        let of = request.producer.as_ref().map_or(0, |producer| producer.partitions);
+        let partitions = |fanout| self.producers.insert_actions(fanout, of);
+        let opened = tracking.open_checked(request, new, partitions).await?;
         if opened.new {
             let message = |partition| ProduceMessage::to(opened.fanout.id, partition);
             self.send_all((0..of).map(message)).await?;
         }
         Ok(opened)
+    }
+
+    /// Sends the message by which the tasks are registered that a fan-out was opened with.
+    ///
+    /// # Errors
+    /// The message cannot be sent.
+    pub async fn register_again(&self, fanout: Uuid) -> Result<(), QueueError> {
+        self.send_all([ProduceMessage { fanout, partition: 0 }]).await
     }
 
     /// The partitions of a fan-out's producer; none if it has none.

@@ -19,7 +19,7 @@ use crate::limits::{CORRECTED_MAX, PAGE_BYTES_MAX, REISSUE_MAX_BATCH};
 use crate::messages::ProduceMessage;
 use crate::policy::{Destination, FieldError};
 use crate::registering::Registrar;
-use crate::store::fanouts::{Fanout, FanoutState, Tolerance};
+use crate::store::fanouts::{Fanout, FanoutState, Then, Tolerance};
 use crate::store::producers::CorrectedContents;
 use crate::store::tasks::Tasks;
 use crate::tracking::{ItemState, OpenRequest, Opened, Progress, Tracking, TrackingError};
@@ -221,7 +221,9 @@ impl Producing {
             actions.push(tracking.fanouts.reissue_action(&old, id)?);
             Ok(actions)
         };
-        let opened = match tracking.open_with(open_request(&old, source.clone()), key, also).await {
+        let (new, request) = (tracking.new_fanout(key), open_request(&old, source.clone()));
+        tracking.check_open(&request, new).await?;
+        let opened = match tracking.open_checked(request, new, also).await {
             Err(TrackingError::Store(StoreError::Contended { what })) => {
                 return Err(overtaken(tracking, &old, what).await?);
             }
@@ -280,5 +282,8 @@ fn open_request(old: &Fanout, source: Reissue) -> OpenRequest {
         tolerated_bad_rows: Some(Tolerance::Percentage(10_000)),
     };
     let (user_key, idle_limit) = (old.user_key.clone(), Some(old.idle_limit));
-    OpenRequest { user_key, notify, notify_on, idle_limit, producer: Some(producer), ..OpenRequest::default() }
+    // A task that gets the results of all parts is due again, once the failed ones are done again. The item that the first one may
+    // have been has its outcome.
+    let then = old.then.as_ref().filter(|then| then.results).map(|then| Then { id: None, ..then.clone() });
+    OpenRequest { user_key, notify, notify_on, idle_limit, then, producer: Some(producer), ..OpenRequest::default() }
 }

@@ -6,6 +6,7 @@ mod compiled;
 mod each;
 mod items;
 mod once;
+mod opened;
 mod owners;
 mod stream;
 mod wake;

@@ -14,6 +14,7 @@ use crate::clock::Timestamp;
 use crate::limits::PARTITION_RETENTION;
 
 pub use self::corrected::CorrectedContents;
+pub(crate) use self::page::compress;
 pub use self::page::{KeptPage, Page, PageError, decompress};
 pub use self::partition::{Partition, PartitionState};
 use self::partition::{UNFINISHED, key};

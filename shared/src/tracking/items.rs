@@ -117,6 +117,19 @@ impl Tracking {
         Ok(items.iter().any(pending))
     }
 
+    /// The states of items, in their order, strongly consistent.
+    ///
+    /// # Errors
+    /// The tables cannot be read, or a record is corrupt.
+    pub async fn states(&self, items: &[ItemId]) -> Result<Vec<ItemState>, StoreError> {
+        let groups = self.groups_named(items).await?;
+        let of = |item: &ItemId| {
+            let group = groups.get(&(item.fanout, item.group));
+            group.map_or(ItemState::Unknown, |group| state(group, item.index))
+        };
+        Ok(items.iter().map(of).collect())
+    }
+
     /// The groups of these items, by fan-out and group.
     async fn groups_named(&self, items: &[ItemId]) -> Result<BTreeMap<(Uuid, Uuid), GroupRecord>, StoreError> {
         let names: BTreeSet<(Uuid, Uuid)> = items.iter().map(|item| (item.fanout, item.group)).collect();

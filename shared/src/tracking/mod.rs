@@ -31,7 +31,7 @@ pub use count::{Counted, Counts, collect_counts};
 pub use gathering::{Gathering, gathered_requests};
 pub use groups::GroupPage;
 pub use items::{ItemState, Sizes};
-pub use open::{OpenRequest, Opened};
+pub use open::{FanoutTask, NewFanout, OpenRequest, Opened};
 pub use progress::Progress;
 pub use selection::{ItemCursor, ItemPage, Listed};
 

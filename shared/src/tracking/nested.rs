@@ -2,21 +2,20 @@
 
 use serde_json::Value;
 
-use super::open::OpenRequest;
+use super::open::{NewFanout, OpenRequest};
 use super::{AckRefusal, Tracking, TrackingError};
 use crate::content;
-use crate::ids::{ItemId, derived};
-use crate::limits::THEN_BYTES_MAX;
-use crate::store::fanouts::{END, Then};
+use crate::ids::ItemId;
+use crate::limits::{THEN_BYTES_MAX, THEN_RESULTS_MAX};
+use crate::store::fanouts::{END, Mode, RESULTS, RESULTS_LEFT_OUT, Then};
 
 impl Tracking {
-    /// Whether a fan-out was opened under this idempotency key.
+    /// Whether a fan-out was opened before, under the same idempotency key.
     ///
     /// # Errors
     /// The table cannot be read.
-    pub async fn opened_before(&self, key: Option<&str>) -> Result<bool, TrackingError> {
-        let Some(key) = key else { return Ok(false) };
-        Ok(self.fanouts.get(derived::fanout(key)).await?.is_some())
+    pub async fn opened_before(&self, new: NewFanout) -> Result<bool, TrackingError> {
+        Ok(new.keyed && self.fanouts.get(new.id).await?.is_some())
     }
 
     /// Checks that the items exist that the end acks, or registers a task for, and marks the parent's group. The new fan-out's own
@@ -24,6 +23,7 @@ impl Tracking {
     pub(super) async fn check_follow(&self, request: &OpenRequest) -> Result<(), TrackingError> {
         if let Some(then) = &request.then {
             check_then(then, request.parent)?;
+            check_results(then, request)?;
         }
         let then = request.then.as_ref().and_then(|then| then.id);
         let named: Vec<(&'static str, ItemId)> = [("parent", request.parent), ("then.id", then)]
@@ -67,6 +67,31 @@ fn check_then(then: &Then, parent: Option<ItemId>) -> Result<(), TrackingError> 
         }
         Ok(_) => Ok(()),
         Err(error) => refuse("then.content", error.to_string()),
+    }
+}
+
+/// Checks whether the task can be told what became of the items, as far as their number is known.
+fn check_results(then: &Then, request: &OpenRequest) -> Result<(), TrackingError> {
+    let refuse = |field, problem| Err(TrackingError::Follow { field, problem });
+    match request.opens_with() {
+        _ if !then.results => Ok(()),
+        _ if request.mode == Mode::Estimated => {
+            refuse("then.results", "is true, but an estimated fan-out has no items; false is allowed".to_owned())
+        }
+        items if items as usize > THEN_RESULTS_MAX => refuse(
+            "then.results",
+            format!(
+                "is true, but the fan-out has {items} items, at most {THEN_RESULTS_MAX} are allowed with it: have the task read \
+                 `GET /fanouts/{{id}}/results`"
+            ),
+        ),
+        _ => match [RESULTS, RESULTS_LEFT_OUT].into_iter().find(|field| then.content.contains_key(*field)) {
+            Some(field) => refuse(
+                "then.content",
+                format!("has a field `{field}`, which the results are put in; any other field is allowed"),
+            ),
+            None => Ok(()),
+        },
     }
 }
 

@@ -24,6 +24,7 @@ def bodies():
     policy = {"target": "kind", "batch_api": {"url": "https://example.com/"}}
     return [
         ("POST", "/fanouts", "/fanouts", {}),
+        ("POST", "/fanouts/open", "/fanouts/open", {"fanouts": [{}]}),
         ("POST", "/fanouts/{id}/items", f"/fanouts/{NOBODY}/items", {"items": 1}),
         ("POST", "/fanouts/{id}/seal", f"/fanouts/{NOBODY}/seal", {}),
         ("POST", "/batches/{id}/outcomes", f"/batches/{NOBODY}/outcomes", {"members": []}),
@@ -106,6 +107,14 @@ def send(server):
     send("POST", resume, f"/fanouts/{produced}/producer/resume", None, {"origin": "https://example.com"})
     send("POST", "/fanouts", "/fanouts", {"items": 2**31})
     send("POST", "/fanouts", "/fanouts", {"notify": {"url": "ftp://example.com/"}})
+    for bad in (
+        {"tasks": [{"kind": "nothing", "content": 1}]}, {"items": 2**31}, {"notify": {"url": "ftp://example.com/"}},
+        {"producer": {"source": {"url": "ftp://example.com/"}}}, {"then": {"kind": "nothing", "content": {}}},
+    ):  # fmt: skip
+        send("POST", "/fanouts", "/fanouts", bad)
+        send("POST", "/fanouts/open", "/fanouts/open", {"fanouts": [{"items": 1}, bad]})
+    gathered = {"tasks": [{"kind": "any", "content": 1}], "then": {"kind": "any", "content": {}, "results": True}}
+    send("POST", "/fanouts/open", "/fanouts/open", {"fanouts": [gathered, gathered]})
     for kind in ("any", "nothing here"):
         send("POST", "/fanouts", "/fanouts", {"seal": True, "then": {"kind": kind, "content": {"x": 1}}})
     parent = send("POST", "/fanouts", "/fanouts", {"items": 1, "seal": True})
@@ -114,6 +123,7 @@ def send(server):
         send("POST", "/fanouts", "/fanouts", {"items": 1, "seal": True, "parent": item})
     again = {
         ("/fanouts", "/fanouts"): [{"items": 1}, {"items": 2}],
+        ("/fanouts/open", "/fanouts/open"): [{"fanouts": [{"items": 1}]}, {"fanouts": [{"items": 2}]}],
         ("/fanouts/{id}/items", f"/fanouts/{opened}/items"): [{"items": 1}, {"items": 2}],
         ("/tasks", "/tasks"): [{"tasks": [{"kind": "any", "content": content}]} for content in (1, 2)],
     }

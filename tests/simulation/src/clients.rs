@@ -112,7 +112,7 @@ impl Clients {
     }
 
     /// Makes a call until it is answered, but no more often than `tries`.
-    async fn until_tired<T, E, F>(&self, tries: usize, step: &'static str, what: &str, call: F) -> Option<T>
+    pub(crate) async fn until_tired<T, E, F>(&self, tries: usize, step: &'static str, what: &str, call: F) -> Option<T>
     where
         T: Send + 'static,
         E: Passing + std::fmt::Display + Send + 'static,

@@ -93,6 +93,8 @@ pub(crate) struct FanoutModel {
     pub(crate) items: BTreeSet<ItemId>,
     /// Whether its user was answered.
     pub(crate) opened: bool,
+    /// The items that its tasks are, if it is opened with tasks. They are among its items once its header is written.
+    pub(crate) brought: Vec<ItemId>,
     /// Whether sealing was asked for.
     pub(crate) sealing: bool,
     /// For how long nothing may happen to it, if its user says so; and when something last did.

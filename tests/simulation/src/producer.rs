@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanfold::ids::{ItemGroup, ItemId, derived, expand};
-use fanfold::messages::AckRequest;
+use fanfold::ids::{ItemGroup, ItemId, TaskId, derived, expand};
+use fanfold::messages::{AckRequest, TaskRequest};
 use fanfold::policy::{Destination, NoticesQueue};
-use fanfold::tracking::{OpenRequest, TrackingError};
+use fanfold::registering::RegisterError;
+use fanfold::tracking::{FanoutTask, OpenRequest, TrackingError};
 use futures::FutureExt;
 use serde_json::json;
 use tokio::time::Instant;
@@ -17,31 +18,62 @@ use crate::lock;
 use crate::model::FanoutModel;
 use crate::scenario::{FanoutPlan, Seal};
 use crate::shapes::entries;
+use crate::work::task;
 
 pub(crate) async fn open(clients: &Arc<Clients>, plan: &FanoutPlan) -> Option<(Uuid, Vec<ItemId>)> {
-    let request = request(plan);
+    let mut request = request(plan);
     let key = plan.name.clone();
     let id = derived::fanout(&key);
     expect(clients, plan, id);
+    if plan.brings {
+        request = OpenRequest { items: 0, seal: false, tasks: Some(bring(clients, plan, id)), ..request };
+    }
+    // A user who gives up leaves tasks that only a sweep has registered.
+    let tries = if plan.brings && clients.dice.chance(3_000) { 1 } else { usize::MAX };
     let mut first: Option<Vec<ItemGroup>> = None;
     for _ in 0..1 + usize::from(clients.repeat().is_some()) {
         let call = |request: &OpenRequest, key: &str| {
             let (request, key) = (request.clone(), key.to_owned());
             move |steps: Arc<crate::steps::Steps>| {
                 let (request, key) = (request.clone(), key.clone());
-                async move { steps.tracking.open(request, Some(&key)).await }.boxed()
+                async move {
+                    let opened = steps.producing.open(&steps.tracking, request, Some(&key)).await?;
+                    steps.registrar.register_opened(std::slice::from_ref(&opened.fanout)).await?;
+                    Ok::<_, RegisterError>(opened)
+                }
+                .boxed()
             }
         };
         let what = format!("POST /fanouts {key}: {} items, seal: {}", plan.items, request.seal);
-        let opened = clients.until_done("api", &what, call(&request, &key)).await?;
+        let opened = clients.until_tired(tries, "api", &what, call(&request, &key)).await?;
         if opened.fanout.id != id || first.as_ref().is_some_and(|first| *first != opened.groups) {
             clients.cluster.sim.violate(format!("{what} answered another fan-out: {opened:?}"));
         }
         first = Some(opened.groups);
     }
     let items: Vec<ItemId> = expand(id, &first.unwrap_or_default()).collect();
+    if plan.brings {
+        if let Some(fanout) = lock(&clients.cluster.sim.model).fanouts.get_mut(&id) {
+            fanout.opened = true;
+        }
+        // Users have nothing to do for them.
+        return Some((id, Vec::new()));
+    }
     remember(clients, id, &items, plan.items as usize);
     Some((id, items))
+}
+
+/// The tasks that a fan-out is opened with. Once its header is written, they must be registered: see `nested::ends`.
+fn bring(clients: &Clients, plan: &FanoutPlan, id: Uuid) -> Vec<FanoutTask> {
+    let items: Vec<ItemId> = ItemGroup { id, upto: plan.items }.expand(id).collect();
+    let tasks: Vec<TaskRequest> = items.iter().map(|item| task(clients, Some(TaskId::Item(*item)))).collect();
+    clients.cluster.sim.count("fan-outs opened with tasks");
+    let mut model = lock(&clients.cluster.sim.model);
+    items.iter().zip(&tasks).for_each(|(item, task)| model.ask(TaskId::Item(*item), task));
+    if let Some(fanout) = model.fanouts.get_mut(&id) {
+        fanout.brought = items;
+    }
+    tasks.into_iter().map(|TaskRequest { kind, content, .. }| FanoutTask { kind, content }).collect()
 }
 
 /// What a user asks for.

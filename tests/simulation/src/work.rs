@@ -146,7 +146,7 @@ async fn pause(clients: &Clients, most: Duration) {
 }
 
 /// A task of any kind, its target and key drawn so that some are frequent.
-fn task(clients: &Clients, id: Option<TaskId>) -> TaskRequest {
+pub(crate) fn task(clients: &Clients, id: Option<TaskId>) -> TaskRequest {
     let (dice, scenario) = (&clients.dice, &clients.scenario);
     let target = dice.below(scenario.targets).min(dice.below(scenario.targets));
     let kind = scenario.kinds[dice.below(scenario.kinds.len())].versions[0].1.kind.clone();

@@ -9,6 +9,7 @@ mod description;
 mod duplicates;
 mod fanouts;
 mod follow;
+mod gather;
 mod groups;
 mod hostile;
 mod item_states;

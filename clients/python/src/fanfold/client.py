@@ -58,6 +58,7 @@ class Fanfold:
         idle_limit: Mapping[str, str] | None = None,
         parent: str | None = None,
         then: Mapping[str, Any] | None = None,
+        tasks: Sequence[Mapping[str, Any]] | None = None,
         idempotency_key: str | None = None,
     ) -> Fanout:
         """Opens a fan-out with `items` items: at most 709,632, `add` adds more. The result's `item_ids()` are their ids.
@@ -69,7 +70,9 @@ class Fanfold:
         `tolerated_failures`: it fails when more items fail than this number, or percentage (`"5%"`).
         `idle_limit`: it expires after this time without activity: `{"open": "7d", "sealed": "14d"}`.
         `parent`: an item of another fan-out. The end of this fan-out acks it.
-        `then`: a task, `{"kind": ..., "content": {...}}`, that Fanfold registers when the fan-out has ended.
+        `then`: a task, `{"kind": ..., "content": {...}}`, that Fanfold registers when the fan-out has ended. With `"results": True`
+        its content also has what became of each item.
+        `tasks`: at most 100 tasks, `{"kind": ..., "content": ...}` each. They are the items, so `items` stays 0, and it is sealed.
         `idempotency_key`: pass one to repeat this call after a restart. Without it, each call opens another fan-out.
         """
         optional = {
@@ -81,10 +84,20 @@ class Fanfold:
             "idle_limit": idle_limit,
             "parent": parent,
             "then": then,
+            "tasks": tasks,
         }
         given = {name: value for name, value in optional.items() if value is not None}
         body = {"items": items, "seal": seal, **given}
         return Fanout.of(self._http.call("POST", "/fanouts", body, _key(idempotency_key or _new_key())))
+
+    def open_several(
+        self, fanouts: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None
+    ) -> tuple[Fanout, ...]:
+        """Opens up to 1,000 fan-outs in one request, each as the body of `POST /fanouts` has it. All are checked before the first is
+        opened. Repeat a call that failed with the same `idempotency_key`: it opens the rest."""
+        body = {"fanouts": [dict(fanout) for fanout in fanouts]}
+        answer = self._http.call("POST", "/fanouts/open", body, _key(idempotency_key or _new_key()))
+        return tuple(Fanout.of(fanout) for fanout in answer["fanouts"])
 
     def add(self, fanout: str, items: int, *, idempotency_key: str | None = None) -> AddedItems:
         """Adds `items` items to an open fan-out. Sends several requests for more than 709,632. If one of them fails, the items of

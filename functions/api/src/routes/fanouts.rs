@@ -7,6 +7,7 @@ mod list;
 mod listing;
 mod masks;
 mod open;
+mod opening;
 mod producer;
 mod reissue;
 mod results;

@@ -33,11 +33,12 @@ impl Fanout {
 
     /// Whether a sweep looks at it, since a message about it may be lost: it is sealed and is to be completed, its failures are
     /// to be judged, it ends early, or its end has work left (an ack, a task, a notice). A small one is completed, or fails, by the
-    /// write that clears its bits; only its progress may have to be reported.
+    /// write that clears its bits; only its progress may have to be reported, or tasks that it was opened with be registered.
     #[must_use]
     pub fn ending(&self) -> bool {
         let judged = self.state == FanoutState::Open && self.failures > 0;
-        (self.state == FanoutState::Sealed && (self.inline.is_none() || self.reports_progress()))
+        let small = self.inline.is_some() && !self.reports_progress() && self.tasks.is_none();
+        (self.state == FanoutState::Sealed && !small)
             || judged
             || self.ending_early()
             || self.to_follow()

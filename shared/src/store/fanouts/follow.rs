@@ -1,19 +1,21 @@
 //! What follows from the end of a fan-out, beside its notice: its parent item is acked, a task is registered.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::record::ENDING;
 use super::{Fanout, Fanouts};
 use crate::aws::StoreError;
 use crate::aws::attributes::time;
 use crate::clock::Timestamp;
+use crate::content;
 use crate::ids::{ItemId, TaskId, derived};
 #[cfg(feature = "openapi")]
 use crate::limits::{CONTENT_DEPTH_MAX, THEN_BYTES_MAX};
 use crate::limits::{FOLLOW_PAUSE_MAX, HINT_LOST_AFTER};
 use crate::messages::TaskRequest;
 use crate::notice::FanoutEnded;
+use crate::part_results::{Parts, left_out};
 
 /// The attributes of what follows.
 pub(super) const PARENT: &str = "parent_item";
@@ -35,17 +37,32 @@ pub struct Then {
     /// What the batch API receives for it: an object, to which Fanfold adds a field `fanout`: the `data` of the notice of the end.
     #[cfg_attr(feature = "openapi", schemars(extend("x-max-bytes" = THEN_BYTES_MAX, "x-max-depth" = CONTENT_DEPTH_MAX)))]
     pub content: Map<String, Value>,
+    /// Whether the content also gets a field `results`: what became of each item, in their order. Of a reissue of such a fan-out, what
+    /// became of all its items, those that had succeeded before included.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub results: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_not(flag: &bool) -> bool {
+    !flag
 }
 
 /// The field of the task's content that says how the fan-out ended.
 pub(crate) const END: &str = "fanout";
+
+/// The field that says what became of each item.
+pub(crate) const RESULTS: &str = "results";
+
+/// The field that stands in its place, and says why.
+pub(crate) const RESULTS_LEFT_OUT: &str = "results_left_out";
 
 impl Then {
     /// A task of a kind. `content` is an object; anything else counts as an empty one.
     #[must_use]
     pub fn new(kind: &str, content: Value) -> Self {
         let content = if let Value::Object(content) = content { content } else { Map::new() };
-        Self { id: None, kind: kind.to_owned(), content }
+        Self { id: None, kind: kind.to_owned(), content, results: false }
     }
 
     /// Its id, as the task that follows this fan-out.
@@ -54,12 +71,27 @@ impl Then {
         self.id.map_or_else(|| derived::then_task(fanout), TaskId::Item)
     }
 
-    /// The task as it is registered after this end.
+    /// The task as it is registered after this end. `parts`: what became of the items, if it wants to know.
     #[must_use]
-    pub fn request(&self, end: &FanoutEnded) -> TaskRequest {
-        let mut content = self.content.clone();
-        content.insert(END.to_owned(), serde_json::to_value(end).unwrap_or_default());
-        TaskRequest { id: Some(self.task(end.fanout)), kind: self.kind.clone(), content: Value::Object(content) }
+    pub fn request(&self, end: &FanoutEnded, parts: Option<Parts>) -> TaskRequest {
+        let with = |parts: Option<Parts>| {
+            let mut content = self.content.clone();
+            content.insert(END.to_owned(), serde_json::to_value(end).unwrap_or_default());
+            match parts {
+                Some(Parts::All(parts)) => drop(content.insert(RESULTS.to_owned(), json!(parts))),
+                Some(Parts::LeftOut(why)) => drop(content.insert(RESULTS_LEFT_OUT.to_owned(), Value::String(why))),
+                None => {}
+            }
+            Value::Object(content)
+        };
+        let mut content = with(parts);
+        // A result may be nested deeper than a task's content.
+        if let Err(error) = content::encode(&content)
+            && self.results
+        {
+            content = with(Some(Parts::LeftOut(left_out(end.fanout, &format!("with them the content {error}")))));
+        }
+        TaskRequest { id: Some(self.task(end.fanout)), kind: self.kind.clone(), content }
     }
 }
 
@@ -74,13 +106,6 @@ impl Fanout {
     #[must_use]
     pub fn to_follow(&self) -> bool {
         self.ended() && self.has_follow_up() && self.followed.is_none()
-    }
-
-    /// The task that follows from its end, once it has ended.
-    #[must_use]
-    pub fn then_request(&self) -> Option<TaskRequest> {
-        let then = self.then.as_ref().filter(|_| self.ended())?;
-        Some(then.request(&FanoutEnded::of(self)))
     }
 
     /// When the message of what follows is taken for lost.
@@ -137,10 +162,11 @@ impl Fanouts {
 mod tests {
     use std::time::Duration;
 
-    use serde_json::json;
     use uuid::Uuid;
 
     use super::*;
+    use crate::part_results::Part;
+    use crate::tracking::ItemState;
 
     fn end(fanout: Uuid) -> FanoutEnded {
         let end = json!({"fanout": fanout, "user_key": null, "state": "failed", "total": 3, "succeeded": 1, "failed": 2,
@@ -152,12 +178,35 @@ mod tests {
     fn a_task_has_its_own_id_or_one_that_follows_and_says_how_it_ended() {
         let fanout = Uuid::from_u128(7);
         let then = Then::new("report", json!({"order": 4711}));
-        let task = then.request(&end(fanout));
+        let task = then.request(&end(fanout), None);
         assert_eq!((task.id, task.kind.as_str()), (Some(derived::then_task(fanout)), "report"));
         assert_eq!((&task.content["order"], &task.content["fanout"]["failed"]), (&json!(4711), &json!(2)));
         let item = ItemId { fanout, group: fanout, index: 1 };
-        let task = Then { id: Some(item), ..then }.request(&end(fanout));
+        let task = Then { id: Some(item), ..then }.request(&end(fanout), None);
         assert_eq!(task.id, Some(TaskId::Item(item)));
+    }
+
+    #[test]
+    fn it_is_told_what_became_of_the_parts_or_why_not() {
+        let fanout = Uuid::from_u128(7);
+        let then = Then { results: true, ..Then::new("report", json!({"order": 4711})) };
+        let part = |result: Value| Part {
+            id: ItemId { fanout, group: fanout, index: 0 },
+            kind: Some("orders".to_owned()),
+            outcome: ItemState::Succeeded,
+            result: Some(result),
+            result_left_out: None,
+            error: None,
+            code: None,
+        };
+        let content = |parts| then.request(&end(fanout), Some(parts)).content;
+        let all = content(Parts::All(vec![part(json!({"sum": 5}))]));
+        assert_eq!((&all["results"][0]["result"]["sum"], &all["results"][0]["kind"]), (&json!(5), &json!("orders")));
+        let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
+        let deep = content(Parts::All(vec![part(deep)]));
+        let why = deep["results_left_out"].as_str().unwrap();
+        assert!(deep.get("results").is_none() && why.contains("nested more than 32 deep"), "{why}");
+        assert!(why.contains(&format!("GET /fanouts/{fanout}/results")), "{why}");
     }
 
     #[test]

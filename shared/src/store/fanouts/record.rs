@@ -7,7 +7,7 @@ use super::follow::{FOLLOWED, PARENT, THEN, THEN_DUE};
 use super::idle::{IDLE, LOOK_AT};
 use super::named::{NAMED, NAMES, sort_key};
 use super::opened::{self, IndexState, OPENED, STANDS};
-use super::{FanoutState, IdleLimit, Mode, NoticeFacts, Then, Tolerance};
+use super::{FanoutState, IdleLimit, Mode, NoticeFacts, OpenedTasks, Then, Tolerance};
 use crate::aws::attributes::{Reader, binary, bits, count, expiry, flag, item, json, number, text, time};
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
@@ -72,6 +72,8 @@ pub struct Fanout {
     pub parent: Option<ItemId>,
     /// The task that is registered when it ends.
     pub then: Option<Then>,
+    /// The tasks it was opened with, if it was.
+    pub tasks: Option<OpenedTasks>,
     /// Until that task is known to be stored: when its message is taken for lost.
     pub then_due: Option<Timestamp>,
     /// When all that follows from its end was done, except the notice.
@@ -166,6 +168,7 @@ impl Fanout {
             notice_facts: NoticeFacts::decode(&reader)?,
             parent: reader.optional_parsed(PARENT)?,
             then: reader.optional_json(THEN)?,
+            tasks: OpenedTasks::decode(&reader)?,
             then_due: reader.time(THEN_DUE)?,
             followed: reader.time(FOLLOWED)?,
             notice: NoticeProgress::decode(&reader)?,
@@ -233,7 +236,8 @@ impl Fanout {
             ("updated_at", Some(time(self.updated_at))),
             ("ttl", self.ended_at.map(|ended_at| expiry(ended_at, kept))),
         ];
-        item(attributes.into_iter().chain(self.notice_facts.encode()))
+        let tasks = self.tasks.iter().flat_map(OpenedTasks::encode);
+        item(attributes.into_iter().chain(tasks).chain(self.notice_facts.encode()))
     }
 }
 
@@ -257,6 +261,7 @@ mod tests {
     use super::*;
     use crate::policy::Span;
     use crate::store::fanouts::notice_facts::any_notice_facts;
+    use crate::store::fanouts::opened_tasks::any_opened_tasks;
     use crate::store::notices::any_notice;
     use crate::store::testing::{any_bits, any_id, any_time};
 
@@ -302,6 +307,7 @@ mod tests {
                         notice_facts: ended_at.map_or_else(NoticeFacts::default, |at| any_notice_facts(at, total)),
                         parent: look_at.map(|_| ItemId { fanout: id, group: id, index: 7 }),
                         then: ended_at.map(|_| Then::new("report", serde_json::json!({"x": total}))),
+                        tasks: look_at.map(|at| any_opened_tasks(at, total)),
                         then_due: look_at,
                         followed: ended_at,
                         notice,

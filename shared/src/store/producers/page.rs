@@ -56,7 +56,7 @@ pub enum PageError {
 }
 
 /// Compresses tasks: kind and content of each.
-fn compress(tasks: &[TaskRequest]) -> Vec<u8> {
+pub(crate) fn compress(tasks: &[TaskRequest]) -> Vec<u8> {
     let rows: Vec<(&str, &Value)> = tasks.iter().map(|task| (task.kind.as_str(), &task.content)).collect();
     deflate(&serde_json::to_vec(&rows).unwrap_or_default())
 }

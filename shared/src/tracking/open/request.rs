@@ -1,12 +1,16 @@
 //! What a fan-out is opened with, and whether it can be.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::ids::ItemId;
-use crate::limits::{IDLE_LIMITS, ITEMS_PER_ADD_MAX, USER_KEY_BYTES_MAX};
+#[cfg(feature = "openapi")]
+use crate::limits::{CONTENT_BYTES_MAX, CONTENT_DEPTH_MAX};
+use crate::limits::{IDLE_LIMITS, ITEMS_PER_ADD_MAX, OPENED_TASKS_BYTES_MAX, TASKS_PER_FANOUT_MAX, USER_KEY_BYTES_MAX};
+use crate::messages::TaskRequest;
 use crate::policy::{Destination, Span};
 use crate::producing::Producer;
-use crate::store::fanouts::{IdleLimit, Mode, NotifyOn, Then, Tolerance};
+use crate::store::fanouts::{IdleLimit, Mode, NotifyOn, OpenedTasks, Then, Tolerance};
 use crate::tracking::TrackingError;
 use crate::tracking::add::items_out_of_range;
 
@@ -49,18 +53,84 @@ pub struct OpenRequest {
     /// A task that Fanfold registers when it has ended, however it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub then: Option<Then>,
+    /// Its tasks, each of any kind. The fan-out is opened sealed, with an item per task in their order, and Fanfold registers the tasks.
+    /// `items`, `seal` and `producer` are not allowed with it.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = TASKS_PER_FANOUT_MAX)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<Vec<FanoutTask>>,
     /// A source of its tasks. Fanfold reads it, and seals the fan-out when all rows are registered. `items` and `seal` are not allowed
     /// with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub producer: Option<Producer>,
 }
 
+/// A task that a fan-out is opened with. Its id is that of its item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct FanoutTask {
+    /// Its kind. It must have a policy.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::kind_field"))]
+    pub kind: String,
+    /// What the batch API receives for it: any JSON, within the limits of size and nesting.
+    #[cfg_attr(feature = "openapi", schemars(extend("x-max-bytes" = CONTENT_BYTES_MAX, "x-max-depth" = CONTENT_DEPTH_MAX)))]
+    pub content: Value,
+}
+
 impl OpenRequest {
+    /// Its tasks, as they are registered, but for their ids.
+    #[must_use]
+    pub fn task_requests(&self) -> Vec<TaskRequest> {
+        let request =
+            |task: &FanoutTask| TaskRequest { id: None, kind: task.kind.clone(), content: task.content.clone() };
+        self.tasks.iter().flatten().map(request).collect()
+    }
+
+    /// How many items it has at first.
+    #[must_use]
+    pub fn opens_with(&self) -> u32 {
+        self.tasks.as_ref().map_or(self.items, |tasks| u32::try_from(tasks.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Whether it is sealed at once.
+    #[must_use]
+    pub fn seals(&self) -> bool {
+        self.seal || self.tasks.is_some()
+    }
+
+    /// Checks its tasks, but for what their policies say.
+    fn check_tasks(&self) -> Result<(), TrackingError> {
+        let Some(tasks) = &self.tasks else { return Ok(()) };
+        let refuse = |field, value: String, allowed: &str| {
+            Err(TrackingError::OutOfRange { field, value, allowed: allowed.to_owned() })
+        };
+        match tasks.len() {
+            _ if self.items > 0 => refuse("items", self.items.to_string(), "0 (each of its tasks is an item)"),
+            _ if self.mode == Mode::Estimated => refuse("mode", "estimated".to_owned(), "exact (its tasks are items)"),
+            _ if self.producer.is_some() => refuse("producer", "given".to_owned(), "no producer beside `tasks`"),
+            tasks if !(1..=TASKS_PER_FANOUT_MAX).contains(&tasks) => {
+                let allowed = format!("1 to {TASKS_PER_FANOUT_MAX} (`POST /tasks` registers more)");
+                refuse("tasks", format!("{tasks} tasks long"), &allowed)
+            }
+            _ => match OpenedTasks::too_large(&self.task_requests()) {
+                Some(bytes) => {
+                    let allowed = format!("at most {OPENED_TASKS_BYTES_MAX} (`POST /tasks` registers larger ones)");
+                    refuse("tasks", format!("{bytes} bytes long when compressed"), &allowed)
+                }
+                None => Ok(()),
+            },
+        }
+    }
+
     /// Checks everything but what other records say.
-    pub(super) fn check(&self) -> Result<(), TrackingError> {
+    ///
+    /// # Errors
+    /// A field cannot be used.
+    pub fn check(&self) -> Result<(), TrackingError> {
         if self.items > ITEMS_PER_ADD_MAX {
             return Err(items_out_of_range("items", self.items, 0));
         }
+        self.check_tasks()?;
         if let Some(producer) = &self.producer {
             producer.check()?;
             let estimated = self.mode == Mode::Estimated;

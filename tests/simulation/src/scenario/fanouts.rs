@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fanfold::ids::ItemId;
+use fanfold::limits::THEN_RESULTS_MAX;
 use fanfold::policy::Span;
 use fanfold::store::fanouts::{IdleLimit, NotifyOn, Then, Tolerance};
 use serde_json::json;
@@ -32,6 +33,8 @@ pub(crate) struct FanoutPlan {
     pub(crate) name: String,
     pub(crate) start: Duration,
     pub(crate) items: u32,
+    /// Whether it is opened with its tasks, one per item.
+    pub(crate) brings: bool,
     pub(crate) adds: Vec<u32>,
     pub(crate) seal: Seal,
     pub(crate) notify: bool,
@@ -84,6 +87,7 @@ impl FanoutPlan {
             name: format!("fanout{n}"),
             start: dice.millis(0, busy.as_millis() as u64 / if straggles { 10 } else { 2 }),
             items,
+            brings: at_once && !huge && items > 0 && dice.chance(4_500),
             adds,
             seal: if dice.chance(500) && !at_once { Seal::Never } else { seal },
             notify: dice.chance(8_000),
@@ -112,9 +116,11 @@ impl FanoutPlan {
         if dice.chance(3_000) {
             let kind = &kinds[dice.below(kinds.len())].versions[0].1.kind;
             let key = format!("k{}", dice.below(40));
-            self.then = Some(Then::new(kind, json!({"t": format!("t{}", dice.below(2)), "k": key, "n": 1_000})));
+            let content = json!({"t": format!("t{}", dice.below(2)), "k": key, "n": 1_000});
+            let results = self.items as usize <= THEN_RESULTS_MAX && dice.chance(6_000);
+            self.then = Some(Then { results, ..Then::new(kind, content) });
         }
-        let children = if levels > 0 && dice.chance(3_500) { 1 + dice.below(2) } else { 0 };
+        let children = if levels > 0 && !self.brings && dice.chance(3_500) { 1 + dice.below(2) } else { 0 };
         for n in 0..children {
             let mut child = Self::draw(dice, n, busy);
             child.name = format!("{}-{}", self.name, child.name);

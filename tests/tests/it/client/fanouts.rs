@@ -156,3 +156,18 @@ async fn fanouts_are_listed() {
     let first: Vec<Fanout> = fanfold.fanouts(&ListFanouts::default()).try_collect().await.unwrap();
     assert_eq!((first[0].raw["user_key"].as_str(), first[0].created_at), (Some("list & 0"), opened[4].created_at));
 }
+
+#[tokio::test]
+async fn several_are_opened_in_one_request() {
+    let (_stack, fanfold) = stack().await;
+    let of = |name: &str| OpenFanout { items: 1, user_key: Some(name.to_owned()), ..OpenFanout::default() };
+    let ids = async || {
+        let opened = fanfold.open_several(&[of("a"), of("b")], Some("several")).await.unwrap();
+        opened.iter().map(|fanout| (fanout.id, fanout.user_key.clone().unwrap())).collect::<Vec<_>>()
+    };
+    let first = ids().await;
+    assert_eq!(first.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(ids().await, first, "a repetition");
+    let tasks = Some(vec![json!({"kind": "nothing", "content": 1})]);
+    assert!(fanfold.open(&OpenFanout { tasks, ..OpenFanout::default() }).await.is_err());
+}

@@ -16,6 +16,7 @@ const NOT_ASKED_FOR: [&str; 4] = ["not_for_browsers", "unreadable_body", "intern
 fn taken(template: &str) -> Value {
     match template {
         "/fanouts" => json!({"items": 3}),
+        "/fanouts/open" => json!({"fanouts": [taken("/fanouts")]}),
         "/fanouts/{id}/items" => json!({"items": 2}),
         "/counts" => json!({"counts": [{"fanout": NOBODY}]}),
         "/tasks" => json!({"tasks": [{"kind": "parcel", "content": {"depot": "x"}}]}),
@@ -29,6 +30,7 @@ fn taken(template: &str) -> Value {
 /// A body that is not taken because of its values.
 fn refused(code: &str, template: &str) -> Value {
     match (code, template) {
+        (_, "/fanouts/open") => json!({"fanouts": [refused(code, "/fanouts")]}),
         ("out_of_range", "/fanouts") => json!({"items": 1_000_000_000}),
         ("out_of_range", _) => json!({"items": 0}),
         ("invalid_destination", _) => json!({"items": 1, "notify": {"url": "ftp://example.com"}}),

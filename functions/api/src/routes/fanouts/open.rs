@@ -1,4 +1,4 @@
-//! `POST /fanouts`.
+//! `POST /fanouts`, and `POST /fanouts/open`, which opens several.
 
 use std::sync::Arc;
 
@@ -6,17 +6,19 @@ use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::{Router, routing};
 use fanfold::ids::ItemGroup;
-use fanfold::policy::PolicyError;
-use fanfold::tracking::OpenRequest;
-use fanfold_http::{Code, IdempotencyKey, Json, Problem};
-use serde::Serialize;
+use fanfold::limits::FANOUTS_PER_REQUEST_MAX;
+use fanfold::tracking::{OpenRequest, Opened as OpenedFanout};
+#[cfg(feature = "openapi")]
+use fanfold_http::Code;
+use fanfold_http::{IdempotencyKey, Json, Problem};
+use serde::{Deserialize, Serialize};
 
-use super::then;
+use super::opening;
 use super::view::FanoutView;
 use crate::Api;
 
 pub(super) fn router() -> Router<Arc<Api>> {
-    Router::new().route("/fanouts", routing::post(open))
+    Router::new().route("/fanouts", routing::post(open)).route("/fanouts/open", routing::post(open_several))
 }
 
 #[cfg(feature = "openapi")]
@@ -34,7 +36,42 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .problem(Code::InvalidDestination)
         .problem(Code::InvalidFollow)
         .problem(Code::InvalidProducer)
+        .problem(Code::InvalidTasks)
         .end();
+    describer
+        .operation("POST", "/fanouts/open", "openFanouts", "Opens several fan-outs")
+        .says(
+            "Fanfold checks all fan-outs before it opens the first. A request that got no response, or 500 or 503, may have opened some \
+             of them. Repeat it under its Idempotency-Key: Fanfold opens the rest, and none twice.",
+        )
+        .idempotent()
+        .body::<OpenSeveral>()
+        .creates::<OpenedSeveral>("The fan-outs, in the order of the request.")
+        .leads_to("getFanout", "id", "/fanouts/0/id")
+        .problem(Code::OutOfRange)
+        .problem(Code::InvalidDestination)
+        .problem(Code::InvalidFollow)
+        .problem(Code::InvalidProducer)
+        .problem(Code::InvalidTasks)
+        .end();
+}
+
+/// Fan-outs to open.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "OpenFanoutsRequest"))]
+#[serde(deny_unknown_fields)]
+struct OpenSeveral {
+    /// The fan-outs, each as for `POST /fanouts`. Together they have at most 10,000 tasks.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = FANOUTS_PER_REQUEST_MAX)))]
+    fanouts: Vec<OpenRequest>,
+}
+
+/// Fan-outs that were opened.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "OpenedFanouts"))]
+struct OpenedSeveral {
+    /// The fan-outs, in the order of the request.
+    fanouts: Vec<Opened>,
 }
 
 /// A fan-out that was opened.
@@ -47,30 +84,31 @@ struct Opened {
     groups: Vec<ItemGroup>,
 }
 
+impl From<OpenedFanout> for Opened {
+    fn from(opened: OpenedFanout) -> Self {
+        // The index shows new groups late, so it is not asked.
+        Self { fanout: FanoutView::of_header(opened.fanout), groups: opened.groups }
+    }
+}
+
 async fn open(
     State(api): State<Arc<Api>>,
     key: Option<IdempotencyKey>,
     Json(request): Json<OpenRequest>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<Opened>), Problem> {
-    destination(&request).map_err(|PolicyError(errors)| Problem::fields(Code::InvalidDestination, errors))?;
-    if let Some(error) = request.producer.as_ref().and_then(|producer| producer.refused(api.allow_commands)) {
-        return Err(Problem::fields(Code::InvalidProducer, vec![error]));
-    }
-    let key = key.as_ref().map(IdempotencyKey::as_str);
-    if let Some(error) = then::refusal(&api, &request).await?
-        && !api.tracking.opened_before(key).await?
-    {
-        return Err(Problem::fields(Code::InvalidFollow, vec![error]));
-    }
-    let opened = api.producing.open(&api.tracking, request, key).await?;
+    let new = api.tracking.new_fanout(key.as_ref().map(IdempotencyKey::as_str));
+    let opened = opening::open(&api, (new, request)).await?;
     let location = format!("/fanouts/{}", opened.fanout.id);
-    // The index shows new groups late, so it is not asked.
-    let body = Opened { fanout: FanoutView::of_header(opened.fanout), groups: opened.groups };
-    Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(body)))
+    Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(opened.into())))
 }
 
-/// Whether the destination can take what is to be reported.
-fn destination(request: &OpenRequest) -> Result<(), PolicyError> {
-    request.notify.as_ref().map_or(Ok(()), |notify| notify.check("notify"))?;
-    request.notify_on.as_ref().map_or(Ok(()), |on| on.check(request.notify.as_ref()))
+async fn open_several(
+    State(api): State<Arc<Api>>,
+    key: Option<IdempotencyKey>,
+    Json(request): Json<OpenSeveral>,
+) -> Result<(StatusCode, Json<OpenedSeveral>), Problem> {
+    let key = key.as_ref().map(IdempotencyKey::as_str);
+    let at = |(at, request)| (api.tracking.new_fanout_at(key, at), request);
+    let opened = opening::open_several(&api, request.fanouts.into_iter().enumerate().map(at).collect()).await?;
+    Ok((StatusCode::CREATED, Json(OpenedSeveral { fanouts: opened.into_iter().map(Opened::from).collect() })))
 }

@@ -2,6 +2,7 @@
 
 use fanfold::aws::StoreError;
 use fanfold::notice::FanoutEnded;
+use fanfold::part_results::Parts;
 use fanfold::policy::{CompiledPolicy, FieldError, Policy, is_kind, unknown_kind};
 use fanfold::store::fanouts::{FanoutState, Then};
 use fanfold::tracking::OpenRequest;
@@ -22,7 +23,8 @@ pub(super) async fn refusal(api: &Api, request: &OpenRequest) -> Result<Option<F
 fn assign(then: &Then, policy: Option<&Policy>, end: &FanoutEnded) -> Result<(), (&'static str, String)> {
     let policy = policy.ok_or_else(|| ("kind", unknown_kind(&then.kind)))?;
     let compiled = CompiledPolicy::new(policy.clone()).map_err(|error| ("kind", error.to_string()))?;
-    let task = then.request(end);
+    // What will become of the items is not known.
+    let task = then.request(end, then.results.then(|| Parts::All(Vec::new())));
     let assigned = compiled.assign(&task.content, &then.task(end.fanout).to_string());
     assigned
         .map(|_| ())
@@ -36,8 +38,8 @@ fn sample(request: &OpenRequest) -> FanoutEnded {
         user_key: request.user_key.clone(),
         state: FanoutState::Completed,
         mode: request.mode,
-        total: u64::from(request.items),
-        succeeded: u64::from(request.items),
+        total: u64::from(request.opens_with()),
+        succeeded: u64::from(request.opens_with()),
         failed: 0,
         duplicates: 0,
         missing: 0,

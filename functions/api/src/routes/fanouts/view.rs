@@ -162,6 +162,7 @@ mod tests {
             notice_facts: NoticeFacts::default(),
             parent: None,
             then: None,
+            tasks: None,
             then_due: None,
             followed: None,
             notice: NoticeProgress::default(),

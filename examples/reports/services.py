@@ -1,0 +1,105 @@
+"""The company's own services: three that know something of customers, and one that makes reports."""
+
+import json
+import threading
+from collections import Counter
+from decimal import Decimal, InvalidOperation
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import customers
+import page
+
+
+class Refused(Exception):
+    """A member that fails: a code, and what is wrong."""
+
+
+def transactions(asked):
+    """The sum of each month. `amounts` corrects single rows by their numbers."""
+    corrected = asked.get("amounts", {})
+    months = [Decimal(0)] * 12
+    rows = customers.transactions(asked["customer"])
+    for at, (month, typed) in enumerate(rows, 1):
+        amount = corrected.get(str(at), typed)
+        try:
+            months[month] += Decimal(amount)
+        except InvalidOperation:
+            raise Refused("bad_amount", f"transaction {at}: the amount `{amount}` is not a number") from None
+    return {"count": len(rows), "months": [str(month) for month in months]}
+
+
+def orders(asked):
+    """Open orders. `record` is the number of the customer's record, if it is another than the customer's."""
+    record = asked.get("record", asked["customer"])
+    found = customers.orders(record)
+    if found is None:
+        raise Refused("no_record", f"there is no record {record}")
+    return {"orders": found}
+
+
+def invoices(asked):
+    """Open invoices. Those of a locked customer are told if it is said who asks."""
+    if customers.locked(asked["customer"]) and "for" not in asked:
+        raise Refused("locked", f"{asked['customer']} is locked, say who it is `for`")
+    return customers.invoices(asked["customer"])
+
+
+class Company:
+    """All services on one port, each under its own path. It counts who was asked for, and the calls."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.fetched = Counter()  # by service and customer
+        self.calls = Counter()  # by service
+        self.lock = threading.Lock()
+        self.services = {"transactions": transactions, "orders": orders, "invoices": invoices, "report": self.report}
+        company = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                text = json.dumps(company.answer(self.path[1:], body)).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def answer(self, service, call):
+        """One outcome per member: a bad one spoils no other."""
+        members = []
+        for member in call["members"]:
+            try:
+                outcome = {"outcome": "succeeded", "result": self.services[service](member["content"])}
+            except Refused as refused:
+                code, error = refused.args
+                outcome = {"outcome": "failed", "code": code, "error": error}
+            members.append({"id": member["id"], **outcome})
+        with self.lock:
+            self.calls[service] += 1
+            self.fetched.update((service, member["content"]["customer"]) for member in call["members"])
+        return {"members": members}
+
+    def report(self, task):
+        """Writes a page if every part is there. Otherwise the report fails with what the first part failed with."""
+        if "results_left_out" in task:
+            raise Refused("too_large", task["results_left_out"])
+        for part in task["results"]:
+            if part["outcome"] != "succeeded":
+                raise Refused(part.get("code", part["outcome"]), f"{part['kind']}: {part.get('error', part['outcome'])}")
+        parts = {part["kind"]: part["result"] for part in task["results"]}
+        path = self.folder / f"{task['customer']}.html"
+        # A call that is repeated writes the same page again.
+        written = path.with_suffix(f".{threading.get_ident()}")
+        written.write_text(page.render(task, **parts), encoding="utf-8")
+        written.replace(path)
+        return {"file": path.name}

@@ -1,0 +1,125 @@
+//! How fan-outs are opened: all are checked, then opened, then the tasks that they are opened with are registered together.
+
+use fanfold::limits::{ACKS_AT_ONCE_MAX, FANOUTS_PER_REQUEST_MAX, TASKS_PER_REQUEST_MAX};
+use fanfold::policy::{FieldError, PolicyError};
+use fanfold::registering::{RegisterError, TaskFault};
+use fanfold::store::fanouts::Fanout;
+use fanfold::tracking::{NewFanout, OpenRequest, Opened};
+use fanfold_http::{Code, Problem};
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::then;
+use crate::Api;
+
+/// A fan-out that is to be opened.
+type ToOpen = (NewFanout, OpenRequest);
+
+/// Opens a fan-out.
+pub(super) async fn open(api: &Api, request: ToOpen) -> Result<Opened, Problem> {
+    check(api, &request).await?;
+    check_tasks(api, std::slice::from_ref(&request), |_| String::new()).await?;
+    let opened = begin(api, request).await?;
+    register(api, std::slice::from_ref(&opened)).await?;
+    Ok(opened)
+}
+
+/// Opens fan-outs, in their order. All are checked before the first is opened.
+pub(super) async fn open_several(api: &Api, requests: Vec<ToOpen>) -> Result<Vec<Opened>, Problem> {
+    check_counts(&requests)?;
+    let checks = requests
+        .iter()
+        .enumerate()
+        .map(|(at, request)| async move { check(api, request).await.map_err(|problem| problem.within(&place(at))) });
+    stream::iter(checks.collect::<Vec<_>>()).buffered(ACKS_AT_ONCE_MAX).try_collect::<()>().await?;
+    check_tasks(api, &requests, |at| format!("{}.", place(at))).await?;
+    let begins = requests
+        .into_iter()
+        .enumerate()
+        .map(|(at, request)| async move { begin(api, request).await.map_err(|problem| problem.within(&place(at))) });
+    let opened: Vec<Opened> = stream::iter(begins.collect::<Vec<_>>()).buffered(ACKS_AT_ONCE_MAX).try_collect().await?;
+    register(api, &opened).await?;
+    Ok(opened)
+}
+
+/// Where a request stands among several.
+fn place(at: usize) -> String {
+    format!("fanouts[{at}]")
+}
+
+fn check_counts(requests: &[ToOpen]) -> Result<(), Problem> {
+    let refuse = |problem: String| {
+        let error = FieldError { field: "fanouts".to_owned(), problem };
+        Err(Problem::fields(Code::OutOfRange, vec![error]))
+    };
+    let tasks: usize = requests.iter().filter_map(|(_, request)| request.tasks.as_ref()).map(Vec::len).sum();
+    match requests.len() {
+        fanouts if !(1..=FANOUTS_PER_REQUEST_MAX).contains(&fanouts) => {
+            refuse(format!("has {fanouts} fan-outs, 1 to {FANOUTS_PER_REQUEST_MAX} are allowed"))
+        }
+        _ if tasks > TASKS_PER_REQUEST_MAX => {
+            refuse(format!("have {tasks} tasks together, at most {TASKS_PER_REQUEST_MAX} are allowed"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks all but what policies say of its tasks.
+async fn check(api: &Api, (new, request): &ToOpen) -> Result<(), Problem> {
+    destination(request).map_err(|PolicyError(errors)| Problem::fields(Code::InvalidDestination, errors))?;
+    if let Some(error) = request.producer.as_ref().and_then(|producer| producer.refused(api.allow_commands)) {
+        return Err(Problem::fields(Code::InvalidProducer, vec![error]));
+    }
+    // Before what policies say, as it may have too much of something.
+    request.check()?;
+    if let Some(error) = then::refusal(api, request).await?
+        && !api.tracking.opened_before(*new).await?
+    {
+        return Err(Problem::fields(Code::InvalidFollow, vec![error]));
+    }
+    Ok(api.tracking.check_open(request, *new).await?)
+}
+
+/// Whether the destination can take what is to be reported.
+fn destination(request: &OpenRequest) -> Result<(), PolicyError> {
+    request.notify.as_ref().map_or(Ok(()), |notify| notify.check("notify"))?;
+    request.notify_on.as_ref().map_or(Ok(()), |on| on.check(request.notify.as_ref()))
+}
+
+/// Checks whether the policies of the tasks accept them. Those of a repetition were accepted when it came first. `path` is put before
+/// the names of a request's fields.
+async fn check_tasks(api: &Api, requests: &[ToOpen], path: impl Fn(usize) -> String) -> Result<(), Problem> {
+    let (mut tasks, mut from) = (Vec::new(), Vec::new());
+    for (at, (_, request)) in requests.iter().enumerate() {
+        let requested = request.task_requests();
+        from.extend((0..requested.len()).map(|index| (at, index)));
+        tasks.extend(requested);
+    }
+    if tasks.is_empty() {
+        return Ok(());
+    }
+    let faults = match api.registrar.check(tasks, "").await {
+        Ok(_) => return Ok(()),
+        Err(RegisterError::Refused(faults)) => faults,
+        Err(error) => return Err(error.into()),
+    };
+    let mut errors = Vec::new();
+    for fault in faults {
+        let (at, index) = from.get(fault.index).copied().unwrap_or_default();
+        if !api.tracking.opened_before(requests[at].0).await? {
+            let fault = TaskFault { index, ..fault };
+            errors.push(FieldError { field: format!("{}{}", path(at), fault.path()), problem: fault.problem });
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(Problem::fields(Code::InvalidTasks, errors)) }
+}
+
+/// Writes the header, and what belongs to it.
+async fn begin(api: &Api, (new, request): ToOpen) -> Result<Opened, Problem> {
+    Ok(api.producing.open_checked(&api.tracking, request, new).await?)
+}
+
+/// Registers the tasks that fan-outs were opened with. If this worker dies, a repetition of the request or a sweep does so.
+async fn register(api: &Api, opened: &[Opened]) -> Result<(), Problem> {
+    let fanouts: Vec<Fanout> = opened.iter().map(|opened| opened.fanout.clone()).collect();
+    Ok(api.registrar.register_opened(&fanouts).await?)
+}

@@ -1,0 +1,197 @@
+//! What the task that follows a fan-out's end is told of its parts: what became of each item, as the tables show it then.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::aws::StoreError;
+use crate::ids::{ItemGroup, ItemId, TaskId};
+use crate::limits::{REISSUES_FOLLOWED_MAX, THEN_RESULTS_BYTES_MAX, THEN_RESULTS_MAX};
+use crate::producing::{Reissue, Source};
+use crate::results::Kept;
+use crate::store::batches::{Batch, Batches};
+use crate::store::fanouts::Fanout;
+use crate::store::tasks::Tasks;
+use crate::tracking::{ItemState, Tracking, TrackingError, page_groups};
+
+/// Pages of a reissue in which its items are looked for: each has one at least, but for those in which it waited for the index.
+const PAGES_MAX: u64 = 2 * THEN_RESULTS_MAX as u64;
+
+/// What became of an item.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Part {
+    /// The item.
+    pub id: ItemId,
+    /// The kind of its task, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The item's state: `succeeded`, `failed`, `duplicate` or `missing`.
+    pub outcome: ItemState,
+    /// What the batch API returned for it, if it succeeded and results are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Why its result was not kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_left_out: Option<String>,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The same as a short name or number, if the batch API returned one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+/// What became of all items, or why that is left out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Parts {
+    /// All of them, in their order.
+    All(Vec<Part>),
+    /// It is left out.
+    LeftOut(String),
+}
+
+/// The text that stands in place of results, with advice.
+pub(crate) fn left_out(fanout: Uuid, why: &str) -> String {
+    format!("the results are left out: {why}; read `GET /fanouts/{fanout}/results`")
+}
+
+/// Reads what became of the items of a fan-out that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct PartResults<'a> {
+    /// Fan-outs and groups.
+    pub tracking: &'a Tracking,
+    /// Tasks.
+    pub tasks: &'a Tasks,
+    /// Batches, with their results.
+    pub batches: &'a Batches,
+}
+
+impl PartResults<'_> {
+    /// What became of the items of a fan-out that has ended. For a reissue: of all items of the fan-out that was opened first, of
+    /// which the reissued ones are replaced by those of their latest reissue.
+    ///
+    /// # Errors
+    /// The tables cannot be read, a record is corrupt, or an index does not show all groups yet.
+    pub async fn of(&self, fanout: &Fanout) -> Result<Parts, TrackingError> {
+        let items = match self.items(fanout).await? {
+            Ok(items) => items,
+            Err(why) => return Ok(Parts::LeftOut(left_out(fanout.id, &why))),
+        };
+        let parts = self.parts(&items).await?;
+        let bytes = serde_json::to_string(&parts).map_or(usize::MAX, |text| text.len());
+        if bytes > THEN_RESULTS_BYTES_MAX {
+            let why = format!("they have {bytes} bytes as JSON, at most {THEN_RESULTS_BYTES_MAX} are passed on");
+            return Ok(Parts::LeftOut(left_out(fanout.id, &why)));
+        }
+        Ok(Parts::All(parts))
+    }
+
+    /// The items whose results count, in the order of the fan-out that was opened first; or why they cannot be told.
+    async fn items(&self, fanout: &Fanout) -> Result<Result<Vec<ItemId>, String>, TrackingError> {
+        let mut chain = vec![fanout.clone()];
+        while let Some(reissue) = chain.last().and_then(reissue_of).cloned() {
+            if chain.len() > REISSUES_FOLLOWED_MAX {
+                return Ok(Err(format!("there are more than {REISSUES_FOLLOWED_MAX} reissues in a row")));
+            }
+            match self.tracking.fanouts.get(reissue.fanout).await? {
+                Some(before) => chain.push(before),
+                None => {
+                    return Ok(Err(format!("fan-out {}, which it reissues, is not known any more", reissue.fanout)));
+                }
+            }
+        }
+        let Some(first) = chain.pop() else { return Ok(Ok(Vec::new())) };
+        if let Some(why) = too_many(&first) {
+            return Ok(Err(why));
+        }
+        let (mut items, _) = self.tracking.items_after(&first, None, THEN_RESULTS_MAX).await?;
+        if (items.len() as u64) < first.total {
+            // The index does not show all groups yet.
+            return Err(StoreError::Contended { what: format!("reading the items of {}", first.id) }.into());
+        }
+        let mut old = first;
+        while let Some(new) = chain.pop() {
+            let Some(reissue) = reissue_of(&new) else { break };
+            let after = reissue.taken_on.map(|taken_on| taken_on.until);
+            let failed = self.tracking.items_in(&old, after, reissue.states(), THEN_RESULTS_MAX).await?.items;
+            let again = self.reissued(&new).await?;
+            if failed.len() != again.len() {
+                // Items without a task are no rows of a reissue, and one that was cut short did not take on all.
+                let (of, taken) = (failed.len(), again.len());
+                return Ok(Err(format!("fan-out {} reissued {taken} of {of} items, and does not say which", new.id)));
+            }
+            let replaced: HashMap<ItemId, ItemId> = failed.into_iter().zip(again).collect();
+            items = items.into_iter().map(|item| replaced.get(&item).copied().unwrap_or(item)).collect();
+            old = new;
+        }
+        Ok(Ok(items))
+    }
+
+    /// The items of a reissue in the order in which it took them on: page by page.
+    async fn reissued(&self, new: &Fanout) -> Result<Vec<ItemId>, TrackingError> {
+        let names: Vec<Uuid> =
+            (0..PAGES_MAX).flat_map(|page| page_groups(new.id, 0, page, 1)).map(|group| group.id).collect();
+        let found = self.tracking.groups.get_many(&names).await?;
+        let sizes: HashMap<Uuid, u32> = found.into_iter().map(|group| (group.id, group.size)).collect();
+        let groups = names.iter().filter_map(|id| Some(ItemGroup { id: *id, upto: *sizes.get(id)? }));
+        Ok(groups.flat_map(|group| group.expand(new.id)).collect())
+    }
+
+    /// What became of items.
+    async fn parts(&self, items: &[ItemId]) -> Result<Vec<Part>, TrackingError> {
+        let states = self.tracking.states(items).await?;
+        let ids: Vec<TaskId> = items.iter().copied().map(TaskId::Item).collect();
+        let tasks = self.tasks.get_many(&ids).await?;
+        let named: BTreeSet<Uuid> = tasks.values().filter_map(|task| task.batch).collect();
+        let batches = self.batches.get_many(&named.into_iter().collect::<Vec<_>>()).await?;
+        let batches: HashMap<Uuid, Batch> = batches.into_iter().map(|batch| (batch.id, batch)).collect();
+        let mut parts = Vec::with_capacity(items.len());
+        for (item, outcome) in items.iter().zip(states) {
+            let task = tasks.get(&TaskId::Item(*item));
+            let kind = task.map(|task| task.lane.kind.clone());
+            let mut part =
+                Part { id: *item, kind, outcome, result: None, result_left_out: None, error: None, code: None };
+            let batch = task.and_then(|task| batches.get(&task.batch?));
+            if let Some((batch, slot)) =
+                batch.and_then(|batch| Some((batch, batch.members.slot(&TaskId::Item(*item))?)))
+            {
+                self.fill(&mut part, batch, slot).await?;
+            }
+            parts.push(part);
+        }
+        Ok(parts)
+    }
+
+    /// Adds what a batch says of its member. What it says otherwise than the item is of no account: the item was acked by others.
+    async fn fill(&self, part: &mut Part, batch: &Batch, slot: usize) -> Result<(), StoreError> {
+        match part.outcome {
+            ItemState::Succeeded => match self.batches.results(batch, [slot]).of(slot).await? {
+                Some(Kept::Result(text)) => part.result = serde_json::from_str(&text).ok(),
+                Some(Kept::LeftOut(note)) => part.result_left_out = Some(note),
+                None => {}
+            },
+            ItemState::Failed if batch.failed.get(slot) => {
+                part.error = batch.error(slot).map(str::to_owned);
+                part.code = batch.code(slot).map(str::to_owned);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn reissue_of(fanout: &Fanout) -> Option<&Reissue> {
+    match &fanout.producer.as_ref()?.source {
+        Source::Reissue(reissue) => Some(reissue),
+        _ => None,
+    }
+}
+
+/// Why the results of so many items are left out.
+fn too_many(fanout: &Fanout) -> Option<String> {
+    let items = fanout.total;
+    (items > THEN_RESULTS_MAX as u64)
+        .then(|| format!("fan-out {} has {items} items, those of at most {THEN_RESULTS_MAX} are passed on", fanout.id))
+}
