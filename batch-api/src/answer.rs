@@ -1,6 +1,6 @@
 //! What a batch API answers.
 
-mod extras;
+pub(crate) mod extras;
 mod failures;
 mod mismatch;
 mod read;

@@ -83,6 +83,8 @@ pub struct Request<'a> {
     pub later: bool,
     /// The token that they are posted with then.
     pub token: Option<String>,
+    /// What the messages of a lane have in common, if calls are messages of a queue that keeps their order.
+    pub group: Uuid,
 }
 
 impl<'a> Request<'a> {
@@ -98,13 +100,19 @@ impl<'a> Request<'a> {
         };
         let key = idempotency_key(call, &body);
         let later = batch_api.answers_within.is_some();
-        Ok(Self { call, body, key, timeout: batch_api.timeout.0, mapping, later, token: None })
+        Ok(Self { call, body, key, timeout: batch_api.timeout.0, mapping, later, token: None, group: call.batch_id })
     }
 
     /// The same with the token of its outcomes. It is no part of the body.
     #[must_use]
     pub fn with_token(self, token: Option<String>) -> Self {
         Self { token, ..self }
+    }
+
+    /// The same in the group of its lane.
+    #[must_use]
+    pub fn in_group(self, group: Uuid) -> Self {
+        Self { group, ..self }
     }
 
     /// The members that are not in the request, because it cannot be written for them.

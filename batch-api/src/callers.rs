@@ -11,6 +11,7 @@ use futures::FutureExt;
 use futures::future::ready;
 
 use crate::lambda::LambdaCaller;
+use crate::sqs::SqsCaller;
 use crate::url::UrlCaller;
 use crate::{CallError, Caller, Calling, Cause, Request, Secrets};
 
@@ -29,6 +30,7 @@ pub trait Programs: Send + Sync {
 pub struct Callers {
     url: UrlCaller,
     lambda: LambdaCaller,
+    sqs: SqsCaller,
     programs: Option<Arc<dyn Programs>>,
 }
 
@@ -44,9 +46,8 @@ impl Callers {
         let guard = Guard::allowing(hosts.split(','));
         let aws = Aws::from_environment(surroundings);
         let (variables, world) = (surroundings.clone(), surroundings.world.clone());
-        let secrets = Secrets::new(move |name| variables.named(name));
-        let lambda = LambdaCaller { aws: aws.clone(), world: world.clone() };
-        Self { url: UrlCaller::new(guard, secrets, aws, world), lambda, programs: None }
+        let secrets = Secrets::new(move |name| variables.named(name), aws.clone(), world.clone());
+        Self::new(guard, secrets, aws, world)
     }
 
     /// The same on a machine where `variables` looks variables up: its own addresses can be called, too.
@@ -54,8 +55,14 @@ impl Callers {
         let hosts = variables(PRIVATE_HOSTS).unwrap_or_default();
         let guard = Guard::local(hosts.split(','));
         let aws = Aws::new(|name| variables(name).filter(|value| !value.is_empty()));
-        let lambda = LambdaCaller { aws: aws.clone(), world: World::system() };
-        Self { url: UrlCaller::new(guard, Secrets::new(variables), aws, World::system()), lambda, programs: None }
+        let world = World::system();
+        Self::new(guard, Secrets::new(variables, aws.clone(), world.clone()), aws, world)
+    }
+
+    fn new(guard: Guard, secrets: Secrets, aws: Aws, world: World) -> Self {
+        let lambda = LambdaCaller { aws: aws.clone(), world: world.clone() };
+        let sqs = SqsCaller { aws: aws.clone(), world: world.clone() };
+        Self { url: UrlCaller::new(guard, secrets, aws, world), lambda, sqs, programs: None }
     }
 
     /// These, and programs.
@@ -70,6 +77,7 @@ impl Caller for Callers {
         match (&batch_api.way, &self.programs) {
             (Way::Url(url), _) => self.url.send(url, request).boxed(),
             (Way::Lambda(function), _) => self.lambda.send(function, request).boxed(),
+            (Way::Sqs(queue), _) => self.sqs.send(queue, request).boxed(),
             (Way::Command(command), Some(programs)) => programs.run(command, request),
             (Way::Command(_), None) => {
                 ready(Err(CallError::new(Cause::NotMade, "a `command` can be run by the local runner only"))).boxed()
@@ -80,7 +88,7 @@ impl Caller for Callers {
     fn poll<'a>(&'a self, batch_api: &'a BatchApi, url: &'a str, request: Request<'a>) -> Calling<'a> {
         match &batch_api.way {
             Way::Url(called) => self.url.poll(called, url, request).boxed(),
-            Way::Lambda(_) | Way::Command(_) => {
+            Way::Lambda(_) | Way::Sqs(_) | Way::Command(_) => {
                 ready(Err(CallError::new(Cause::NotMade, "only a `url` can be asked for an answer"))).boxed()
             }
         }

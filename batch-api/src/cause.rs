@@ -17,6 +17,9 @@ pub enum Cause {
     Tls,
     /// No answer in time, or the connection or the worker was lost after the call may have been received.
     Silence,
+    /// The request was not sent: it would be larger than allowed, or its answer could not name one of its members. Smaller calls may work:
+    /// it counts as refused by a status 413, but shows nothing of the batch API.
+    NotSent,
     /// Fanfold did not make the call.
     NotMade,
 }
@@ -30,7 +33,7 @@ impl Cause {
             Self::Silence | Self::BadAnswer => false,
             // Bad gateway, gateway time-out, and the codes by which a CDN reports a broken or silent origin.
             Self::Status(status) => !matches!(status, 502 | 504 | 520 | 522 | 524),
-            Self::Exit | Self::Members | Self::Unreachable | Self::Tls | Self::NotMade => true,
+            Self::Exit | Self::Members | Self::Unreachable | Self::Tls | Self::NotSent | Self::NotMade => true,
         }
     }
 
@@ -41,7 +44,7 @@ impl Cause {
         match self {
             Self::Status(status) => matches!(status, 300..=399 | 401 | 403 | 404 | 405 | 415 | 429 | 503),
             Self::Unreachable | Self::Tls => true,
-            Self::Exit | Self::BadAnswer | Self::Members | Self::Silence | Self::NotMade => false,
+            Self::Exit | Self::BadAnswer | Self::Members | Self::Silence | Self::NotSent | Self::NotMade => false,
         }
     }
 
@@ -50,10 +53,16 @@ impl Cause {
     #[must_use]
     pub fn may_be_one_member(self) -> bool {
         let caller = matches!(self, Self::Status(402 | 406 | 407 | 411 | 421 | 426 | 428 | 451 | 505 | 511));
-        matches!(self, Self::Status(_) | Self::Exit | Self::Members)
+        matches!(self, Self::Status(_) | Self::Exit | Self::Members | Self::NotSent)
             && self.answered()
             && !self.concerns_every_batch()
             && !caller
+    }
+
+    /// Whether there was a call, or none could be made to the batch API as it is. Otherwise it shows nothing of the batch API.
+    #[must_use]
+    pub fn is_of_a_call(self) -> bool {
+        !matches!(self, Self::NotSent | Self::NotMade)
     }
 
     /// Whether it means "not now" rather than "not this". 408: the request did not arrive in time, so nothing was done, and the
@@ -62,7 +71,7 @@ impl Cause {
     pub fn retriable(self) -> bool {
         match self {
             Self::Status(status) => status >= 500 || matches!(status, 408 | 409 | 425 | 429),
-            Self::NotMade | Self::Members => false,
+            Self::NotMade | Self::NotSent | Self::Members => false,
             Self::Exit | Self::BadAnswer | Self::Unreachable | Self::Tls | Self::Silence => true,
         }
     }
@@ -104,7 +113,8 @@ mod tests {
 
     #[test]
     fn what_one_member_may_have_caused_is_recognized() {
-        for cause in [400, 408, 409, 410, 413, 422, 425, 500, 501].map(Cause::Status).into_iter().chain([Cause::Exit]) {
+        let others = [Cause::Exit, Cause::NotSent];
+        for cause in [400, 408, 409, 410, 413, 422, 425, 500, 501].map(Cause::Status).into_iter().chain(others) {
             assert!(cause.may_be_one_member(), "{cause:?}");
         }
         let others = [301, 401, 403, 404, 429, 502, 503, 504, 524];
@@ -124,6 +134,6 @@ mod tests {
         for status in [101, 300, 301, 308, 400, 401, 403, 404, 405, 410, 413, 415, 422] {
             assert!(!Cause::Status(status).retriable(), "{status}");
         }
-        assert!(!Cause::NotMade.retriable());
+        assert!(!Cause::NotMade.retriable() && !Cause::NotSent.retriable());
     }
 }

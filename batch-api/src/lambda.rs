@@ -5,21 +5,19 @@ use base64::engine::general_purpose::STANDARD;
 use fanfold::clock::World;
 use fanfold::limits::{ANSWER_BYTES_MAX, EVENT_BYTES_MAX, EXCERPT_BYTES_MAX};
 use fanfold::text::beginning;
-use fanfold_http_client::aws::{Aws, AwsCall, AwsError, Refused, Service, percent_encoded};
+use fanfold_http_client::aws::{Aws, AwsCall, Service, percent_encoded};
 use fanfold_http_client::body;
 use serde_json::{Value, json};
 
+use crate::aws::not_done;
 use crate::url::failure;
-use crate::{Answer, CallError, Cause, Request, RetryAfter};
+use crate::{Answer, CallError, Cause, Request};
 
 /// Says that an answer is what a function failed with.
 const FAILED: &str = "x-amz-function-error";
 
 /// What a function gets beside its event: it finds the key there, as it has no headers.
 const CONTEXT: &str = "x-amz-client-context";
-
-/// Codes of errors that pass although the call is said to be wrong: what was signed has become too old.
-const PASSING: [&str; 3] = ["ExpiredToken", "ExpiredTokenException", "RequestExpired"];
 
 /// Invokes Lambda functions.
 #[derive(Clone, Debug)]
@@ -37,14 +35,14 @@ impl LambdaCaller {
                 "the call has {bytes} bytes, at most {EVENT_BYTES_MAX} are allowed as the event of a Lambda function; it was not \
                  sent: set a smaller `max_batch_bytes`"
             );
-            return Err(CallError::new(Cause::Status(413), message));
+            return Err(CallError::new(Cause::NotSent, message));
         }
         let context = json!({"custom": {"idempotency_key": request.key, "attempt": request.call.attempt}});
         let path = format!("/2015-03-31/functions/{}/invocations", percent_encoded(function, b""));
         let call = AwsCall::post(Service::Lambda, path, "application/json", request.body)
             .header(CONTEXT, STANDARD.encode(context.to_string()));
         let answer = self.aws.send(call, request.timeout, self.world.now()).await;
-        let mut answer = answer.map_err(|error| not_invoked(&error))?;
+        let mut answer = answer.map_err(|error| not_done("Lambda", &error))?;
         let failed = answer.headers().contains_key(FAILED);
         let said = body(&mut answer, ANSWER_BYTES_MAX).await.map_err(|error| failure(&error))?.ok_or_else(|| {
             CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES_MAX} bytes"))
@@ -56,23 +54,6 @@ impl LambdaCaller {
 /// Reads what a function returned. A function that returns nothing did all of it.
 fn read(said: &[u8], call: &crate::Call) -> Result<Answer, CallError> {
     if said.trim_ascii() == b"null" { Ok(Answer::AllSucceeded) } else { Answer::read(said, call) }
-}
-
-/// The error of an invocation that did not come about.
-fn not_invoked(error: &AwsError) -> CallError {
-    match error {
-        // Nothing is wrong with the batch: every call waits until the deployment is mended.
-        AwsError::NotMade(why) => CallError::new(Cause::Unreachable, format!("the batch API cannot be called: {why}")),
-        AwsError::NoAnswer(error) => failure(error),
-        AwsError::Refused(refused) => {
-            let Refused { status, code, message, retry_after, .. } = refused;
-            let passes = PASSING.contains(&code.as_str());
-            let cause = if passes { Cause::Unreachable } else { Cause::Status(status.as_u16()) };
-            let parts = [code.as_str(), message.as_str()].into_iter().filter(|part| !part.is_empty());
-            let said = parts.fold(format!("Lambda answered {status}"), |said, part| format!("{said}: {part}"));
-            CallError { retry_after: retry_after.map(RetryAfter::Delay), ..CallError::new(cause, said) }
-        }
-    }
 }
 
 /// The error of a function that failed. If its time was over, it may have worked.
@@ -89,7 +70,10 @@ fn unhandled(said: &[u8]) -> CallError {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::RetryAfter;
+    use crate::aws::testing::refused;
     use crate::call::testing::call;
+    use fanfold_http_client::aws::AwsError;
 
     const A: &str = "0189abcd-0000-7000-8000-000000000001";
 
@@ -118,12 +102,7 @@ mod tests {
 
     #[test]
     fn what_lambda_answers_says_whether_all_batches_wait() {
-        let error = |status: u16, code: &str| {
-            let (status, code) = (reqwest::StatusCode::from_u16(status).unwrap(), code.to_owned());
-            let message = "why".to_owned();
-            let retry_after = Some(std::time::Duration::from_secs(7));
-            not_invoked(&AwsError::Refused(Refused { service: "lambda", status, code, message, retry_after }))
-        };
+        let error = |status, code| not_done("Lambda", &refused("lambda", status, code, "why"));
         for (status, code) in [
             (429, "TooManyRequestsException"),
             (404, "ResourceNotFoundException"),
@@ -136,7 +115,7 @@ mod tests {
         assert_eq!(busy.message, "Lambda answered 429 Too Many Requests: TooManyRequestsException: why");
         assert!(busy.retriable && busy.retry_after == Some(RetryAfter::Delay(std::time::Duration::from_secs(7))));
         assert!(error(413, "RequestEntityTooLargeException").cause.may_be_one_member());
-        let missing = not_invoked(&AwsError::NotMade("the environment has no region".to_owned()));
+        let missing = not_done("Lambda", &AwsError::NotMade("the environment has no region".to_owned()));
         assert!(missing.cause.concerns_every_batch() && missing.retriable);
     }
 }

@@ -3,6 +3,7 @@
 //! A new way is a variant of [`fanfold::policy::Way`], a module beside [`url`], and an arm in [`Callers`].
 
 mod answer;
+mod aws;
 mod call;
 mod callers;
 mod cause;
@@ -10,6 +11,7 @@ mod error;
 mod lambda;
 mod mapping;
 mod secrets;
+mod sqs;
 mod url;
 
 pub use answer::{Answer, Later, MemberAnswer, MemberOutcome, Mismatch};

@@ -5,6 +5,8 @@ mod items;
 mod names;
 mod read;
 
+use std::collections::HashSet;
+
 use fanfold::mapping::{
     Bindings, CompiledRequest, CompiledResponse, HttpMethod, Member, Render, RequestMapping, Sign, Text, Variable,
 };
@@ -31,6 +33,8 @@ pub struct Mapping {
     pub(crate) body: Option<Vec<u8>>,
     /// Members that cannot be in a request: their position in the call, and why.
     pub unfit: Vec<(usize, String)>,
+    /// What the answer's headers say an error is: the APIs of AWS name it there.
+    pub error_type: Option<String>,
 }
 
 /// The values that are the same for all members.
@@ -81,9 +85,32 @@ impl Mapping {
         let RequestMapping { method, sign, .. } = given;
         let method = method.unwrap_or_default();
         let sent = (0..call.members.len()).collect();
-        let mut mapping = Self { values, request, response, method, sign, sent, body: None, unfit: Vec::new() };
+        let mut mapping =
+            Self { values, request, response, method, sign, sent, body: None, unfit: Vec::new(), error_type: None };
+        mapping.leave_out_nameless(call)?;
         mapping.body = mapping.write(call)?;
         Ok(Some(mapping))
+    }
+
+    /// Leaves out members that the answer could not name, as their contents lack what items are compared with.
+    ///
+    /// # Errors
+    /// The request has no template, so it has all members of the call.
+    fn leave_out_nameless(&mut self, call: &Call) -> Result<(), CallError> {
+        let Some(term) = self.response.as_ref().and_then(|response| response.member.as_ref()) else { return Ok(()) };
+        let bindings = self.values.bindings();
+        let nameless =
+            |at: usize| names::name_of_member(term, call, at, at, &bindings).err().map(|problem| (at, problem));
+        let nameless: Vec<(usize, String)> = (0..call.members.len()).filter_map(nameless).collect();
+        if let Some((at, problem)) = nameless.first().filter(|_| self.request.body.is_none()) {
+            let id = call.members.get(*at).map(|member| member.id.to_string()).unwrap_or_default();
+            let message = format!("the call was not sent, as its answer could not name the task {id}: {problem}");
+            return Err(CallError::new(Cause::NotSent, message));
+        }
+        let left_out: HashSet<usize> = nameless.iter().map(|(at, _)| *at).collect();
+        self.sent.retain(|at| !left_out.contains(at));
+        self.unfit = nameless;
+        Ok(())
     }
 
     /// Writes the body, if there is a template for it.
@@ -91,8 +118,8 @@ impl Mapping {
         let Some(template) = &self.request.body else { return Ok(None) };
         let member = |member: &'_ crate::CallMember| Value::String(member.id.to_string());
         let ids: Vec<Value> = call.members.iter().map(member).collect();
-        let members: Vec<Member<'_>> =
-            call.members.iter().zip(ids).map(|(member, id)| Member { id, content: &member.content }).collect();
+        let member = |at: &usize| Some(Member { id: ids.get(*at)?.clone(), content: &call.members.get(*at)?.content });
+        let members: Vec<Member<'_>> = self.sent.iter().filter_map(member).collect();
         let render = Render {
             batch: self.values.bindings(),
             members: &members,
@@ -101,7 +128,10 @@ impl Mapping {
         };
         match template.render(&render) {
             Ok(Ok(rendered)) => {
-                (self.sent, self.unfit) = (rendered.sent, rendered.unfit);
+                let at = |index: &usize| self.sent.get(*index).copied();
+                let unfit = rendered.unfit.into_iter().filter_map(|(index, problem)| Some((at(&index)?, problem)));
+                self.unfit.extend(unfit.collect::<Vec<_>>());
+                self.sent = rendered.sent.iter().filter_map(at).collect();
                 Ok(Some(rendered.body))
             }
             Ok(Err(problem)) => Err(CallError::new(
@@ -109,7 +139,7 @@ impl Mapping {
                 format!("the request cannot be written: `batch_api.request.body` {problem}"),
             )),
             Err(too_large) => Err(CallError::new(
-                Cause::Status(413),
+                Cause::NotSent,
                 format!("{too_large}, which `batch_api.request` allows; it was not sent"),
             )),
         }

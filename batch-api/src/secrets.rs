@@ -1,12 +1,22 @@
-//! Secrets that policies name. Their values are in the environment, and in no policy, log or error.
+//! Secrets that policies name. Their values are in the environment, or AWS keeps them, and they are in no policy, log or error.
 
+mod reference;
+mod vault;
+
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use fanfold::clock::World;
 use fanfold::limits::SECRET_HIDDEN_BYTES_MIN;
+use fanfold_http_client::aws::Aws;
+use futures::future::join_all;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 
+use self::reference::Reference;
+use self::vault::Vault;
 use crate::{CallError, Cause};
 
 /// What a variable with a secret begins with: other variables cannot be read by policies.
@@ -24,7 +34,9 @@ type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 #[derive(Clone)]
 pub struct Secrets {
     variables: Arc<Lookup>,
-    all: Map<String, Value>,
+    /// The object with all secrets, or what is wrong with it.
+    all: Result<Map<String, Value>, String>,
+    vault: Vault,
 }
 
 impl fmt::Debug for Secrets {
@@ -35,37 +47,82 @@ impl fmt::Debug for Secrets {
 
 impl Secrets {
     /// Secrets in variables that `variables` looks up: `FANFOLD_SECRET_NAME`, or the field `NAME` of the JSON object in
-    /// `BATCH_API_SECRETS`.
-    pub fn new(variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        let all = variables(ALL).and_then(|all| serde_json::from_str(&all).ok()).unwrap_or_default();
-        Self { variables: Arc::new(variables), all }
+    /// `BATCH_API_SECRETS`. A value may be a reference to a secret that AWS keeps.
+    pub fn new(variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static, aws: Aws, world: World) -> Self {
+        let all = variables(ALL).filter(|all| !all.trim().is_empty()).map_or_else(|| Ok(Map::new()), |all| read(&all));
+        if let Err(problem) = &all {
+            tracing::error!("{problem}");
+        }
+        Self { variables: Arc::new(variables), all, vault: Vault::new(aws, world) }
     }
 
-    fn get(&self, name: &str) -> Option<String> {
-        let own = (self.variables)(&format!("{PREFIX}{name}"));
-        own.or_else(|| self.all.get(name)?.as_str().map(str::to_owned)).filter(|value| !value.is_empty())
+    /// What the environment gives for a secret: its value, or a reference.
+    fn given(&self, name: &str) -> Result<String, String> {
+        if let Some(own) = (self.variables)(&format!("{PREFIX}{name}")).filter(|own| !own.is_empty()) {
+            return Ok(own);
+        }
+        match self.all.as_ref()?.get(name) {
+            Some(Value::String(value)) if !value.is_empty() => Ok(value.clone()),
+            Some(Value::String(_)) | None => Err(format!(
+                "there is no secret `{name}`: neither a variable {PREFIX}{name}, nor the field {name} in {ALL}"
+            )),
+            Some(_) => Err(format!("there is no secret `{name}`: the field {name} in {ALL} is no text")),
+        }
     }
 
-    /// The values of these secrets.
+    /// The values of these secrets. `most`: how long that may take.
     ///
     /// # Errors
-    /// One is not there, or has a control character, which no header may have. No call can be made until it is, so this counts as a batch API that cannot be reached.
-    pub(crate) fn values(&self, names: &[String]) -> Result<Map<String, Value>, CallError> {
-        let value = |name: &String| match self.get(name) {
-            Some(value) if value.chars().any(char::is_control) => {
-                let message =
-                    format!("the secret `{name}` has a line break or another control character, which is not allowed");
-                Err(CallError::new(Cause::Unreachable, message))
-            }
-            Some(value) => Ok((name.clone(), Value::String(value))),
-            None => {
-                let message = format!(
-                    "there is no secret `{name}`: neither a variable {PREFIX}{name}, nor the field {name} in {ALL}"
-                );
-                Err(CallError::new(Cause::Unreachable, message))
+    /// One is not there, cannot be fetched, or has a control character, which no header may have. No call can be made until that is
+    /// mended, so this counts as a batch API that cannot be reached.
+    pub(crate) async fn values(
+        &self,
+        names: &BTreeSet<String>,
+        most: Duration,
+    ) -> Result<Map<String, Value>, CallError> {
+        let values = join_all(names.iter().map(|name| self.value(name, most))).await;
+        let values: Result<_, String> =
+            values.into_iter().zip(names).map(|(value, name)| Ok((name.clone(), value?.into()))).collect();
+        values.map_err(|problem| CallError::new(Cause::Unreachable, problem))
+    }
+
+    async fn value(&self, name: &str, most: Duration) -> Result<String, String> {
+        let given = self.given(name)?;
+        let value = match Reference::parse(&given) {
+            None => given,
+            Some(reference) => {
+                let fetched = self.vault.get(&reference, most).await;
+                fetched.map_err(|problem| format!("the secret `{name}` cannot be fetched ({reference}): {problem}"))?
             }
         };
-        names.iter().map(value).collect()
+        if value.is_empty() {
+            return Err(format!("the secret `{name}` is empty"));
+        }
+        if value.chars().any(char::is_control) {
+            let problem = "has a line break or another control character, which is not allowed";
+            return Err(format!("the secret `{name}` {problem}"));
+        }
+        Ok(value)
+    }
+
+    /// A call with these secrets was refused: those that AWS keeps may have changed.
+    pub(crate) fn doubt<'a>(&self, names: impl Iterator<Item = &'a String>) {
+        for reference in names.filter_map(|name| Reference::parse(&self.given(name).ok()?)) {
+            self.vault.doubt(&reference);
+        }
+    }
+}
+
+/// Reads the object with all secrets. The problem shows nothing of it.
+fn read(text: &str) -> Result<Map<String, Value>, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(all)) => Ok(all),
+        Ok(_) => Err(format!("{ALL} is no JSON object: an object of texts such as {{\"NAME\": \"…\"}} is expected")),
+        Err(error) => Err(format!(
+            "{ALL} is no JSON (line {}, column {}): an object of texts such as {{\"NAME\": \"…\"}} is expected",
+            error.line(),
+            error.column()
+        )),
     }
 }
 
@@ -87,23 +144,69 @@ fn written(value: &str) -> [String; 3] {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use futures::FutureExt;
     use serde_json::json;
+
+    fn secrets(variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Secrets {
+        Secrets::new(variables, Aws::new(|_| None), World::system())
+    }
+
+    /// The values of these secrets, which are there at once.
+    fn values(secrets: &Secrets, names: &[&str]) -> Result<Map<String, Value>, CallError> {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        secrets.values(&names, Duration::from_secs(1)).now_or_never().unwrap()
+    }
 
     #[test]
     fn only_variables_that_hold_secrets_are_read() {
-        let secrets = Secrets::new(|name| match name {
+        let secrets = secrets(|name| match name {
             "FANFOLD_SECRET_TOKEN" => Some("t-0123".to_owned()),
             "BATCH_API_SECRETS" => Some(r#"{"KEY": "k", "TOKEN": "other", "NONE": 7}"#.to_owned()),
             "AWS_SECRET_ACCESS_KEY" => Some("a".to_owned()),
             _ => None,
         });
-        let values = secrets.values(&["TOKEN".to_owned(), "KEY".to_owned()]).unwrap();
-        assert_eq!(Value::Object(values), json!({"TOKEN": "t-0123", "KEY": "k"}));
+        let both = values(&secrets, &["TOKEN", "KEY"]).unwrap();
+        assert_eq!(Value::Object(both), json!({"TOKEN": "t-0123", "KEY": "k"}));
         for name in ["AWS_SECRET_ACCESS_KEY", "NONE"] {
-            let error = secrets.values(&[name.to_owned()]).unwrap_err();
+            let error = values(&secrets, &[name]).unwrap_err();
             assert!(error.retriable && error.cause.concerns_every_batch(), "the kind waits until it is there");
             assert!(error.message.contains(&format!("there is no secret `{name}`")), "{}", error.message);
         }
+    }
+
+    #[test]
+    fn an_object_of_secrets_that_cannot_be_read_is_named_and_not_shown() {
+        for (text, problem) in [
+            (r#"{"TOKEN": "t0p-value""#, "BATCH_API_SECRETS is no JSON (line 1, column 21): an object of texts"),
+            ("t0p-value", "BATCH_API_SECRETS is no JSON (line 1, column 2)"),
+            (r#"["t0p-value"]"#, "BATCH_API_SECRETS is no JSON object"),
+            (
+                r#"{"TOKEN": ["t0p-value"]}"#,
+                "there is no secret `TOKEN`: the field TOKEN in BATCH_API_SECRETS is no text",
+            ),
+        ] {
+            let secrets = secrets(move |name| match name {
+                "BATCH_API_SECRETS" => Some(text.to_owned()),
+                "FANFOLD_SECRET_OWN" => Some("own".to_owned()),
+                _ => None,
+            });
+            let error = values(&secrets, &["TOKEN"]).unwrap_err();
+            assert!(error.message.starts_with(problem) && !error.message.contains("t0p"), "{}", error.message);
+            assert!(error.retriable && error.cause.concerns_every_batch(), "the kind waits until it is mended");
+            assert!(values(&secrets, &["OWN"]).is_ok(), "it does not concern others");
+        }
+        assert!(
+            values(&secrets(|_| Some(String::new())), &["X"]).unwrap_err().message.starts_with("there is no secret")
+        );
+    }
+
+    #[test]
+    fn a_secret_that_cannot_be_fetched_makes_the_kind_wait() {
+        let secrets = secrets(|name| (name == "FANFOLD_SECRET_KEY").then(|| "secretsmanager:shop#key".to_owned()));
+        let error = values(&secrets, &["KEY"]).unwrap_err();
+        let problem = "the secret `KEY` cannot be fetched (secretsmanager:shop#key): the environment has no AWS_REGION";
+        assert!(error.message.starts_with(problem), "{}", error.message);
+        assert!(error.retriable && error.cause.concerns_every_batch());
     }
 
     #[test]
@@ -120,8 +223,7 @@ mod tests {
 
     #[test]
     fn a_secret_that_no_header_may_have_makes_the_kind_wait() {
-        let secrets = Secrets::new(|_| Some("token\n".to_owned()));
-        let error = secrets.values(&["TOKEN".to_owned()]).unwrap_err();
+        let error = values(&secrets(|_| Some("token\n".to_owned())), &["TOKEN"]).unwrap_err();
         assert!(error.retriable && error.cause.concerns_every_batch());
         assert!(error.message.contains("control character") && !error.message.contains("token"), "{}", error.message);
     }

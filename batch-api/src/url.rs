@@ -4,6 +4,7 @@ mod body;
 mod later;
 mod sign;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fanfold::clock::World;
@@ -24,6 +25,9 @@ const ATTEMPT: &str = "Fanfold-Attempt";
 
 /// The header with the token of outcomes that come later.
 const TOKEN: &str = "Fanfold-Token";
+
+/// The header in which APIs of AWS name an error.
+const ERROR_TYPE: &str = "x-amzn-errortype";
 
 /// What a request consists of beside its headers.
 struct Sent<'a> {
@@ -60,7 +64,7 @@ impl UrlCaller {
         if let Some(mapping) = mapping.filter(|mapping| mapping.sent.is_empty()) {
             return Ok(mapping.uncalled(call).into_answer(call));
         }
-        let secrets = self.secrets_of(mapping)?;
+        let (secrets, timeout) = self.secrets_of(mapping, request.timeout).await?;
         let post = match mapping {
             None => self.client.post(url).map_err(not_begun)?.header(CONTENT_TYPE, "application/json"),
             Some(mapping) => {
@@ -78,8 +82,7 @@ impl UrlCaller {
             }
             _ => post,
         };
-        let response =
-            post.timeout(request.timeout).body(request.body).send().await.map_err(|error| failure(&error))?;
+        let response = post.timeout(timeout).body(request.body).send().await.map_err(|error| failure(&error))?;
         let asked = Asked { call, mapping: request.mapping, later: request.later };
         self.answer(url, response, asked, &secrets).await
     }
@@ -89,7 +92,7 @@ impl UrlCaller {
         // The policy may have another URL by now.
         let at = later::beside(url, at).map_err(|problem| CallError::new(Cause::NotMade, problem))?;
         let mapping = request.mapping.as_ref();
-        let secrets = self.secrets_of(mapping)?;
+        let (secrets, timeout) = self.secrets_of(mapping, request.timeout).await?;
         let get = match mapping {
             None => self.client.request(Method::GET, &at).map_err(not_begun)?,
             Some(mapping) => {
@@ -100,17 +103,30 @@ impl UrlCaller {
             }
         };
         let get = get.header(ACCEPT_ENCODING, "gzip").header("Idempotency-Key", &request.key);
-        let get = get.header(ATTEMPT, request.call.attempt).timeout(request.timeout);
+        let get = get.header(ATTEMPT, request.call.attempt).timeout(timeout);
         let response = get.send().await.map_err(|error| failure(&error))?;
         let asked = Asked { call: request.call, mapping: request.mapping, later: true };
         self.answer(url, response, asked, &secrets).await
     }
 
-    /// The secrets that a call needs.
-    fn secrets_of(&self, mapping: Option<&Mapping>) -> Result<Map<String, Value>, CallError> {
-        let mut names = mapping.map(Mapping::secrets).unwrap_or_default();
+    /// The secrets that a call needs, and how much of its time is left.
+    async fn secrets_of(
+        &self,
+        mapping: Option<&Mapping>,
+        timeout: Duration,
+    ) -> Result<(Map<String, Value>, Duration), CallError> {
+        let began = self.signer.world.now();
+        let mut names: BTreeSet<String> = mapping.map(Mapping::secrets).unwrap_or_default().into_iter().collect();
         names.extend(mapping.and_then(Mapping::signing_secret).map(str::to_owned));
-        self.secrets.values(&names)
+        let secrets = self.secrets.values(&names, timeout).await?;
+        let left = timeout.saturating_sub(self.signer.world.now().since(began));
+        if left.is_zero() {
+            return Err(CallError::new(
+                Cause::Unreachable,
+                "the secrets came so late that no time was left for the call",
+            ));
+        }
+        Ok((secrets, left))
     }
 
     /// Reads an answer. `url`: that of the policy.
@@ -121,9 +137,14 @@ impl UrlCaller {
         asked: Asked<'_>,
         secrets: &Map<String, Value>,
     ) -> Result<Answer, CallError> {
-        let Asked { call, mapping, later } = asked;
+        let Asked { call, mut mapping, later } = asked;
+        let error_type = response.headers().get(ERROR_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        mapping.iter_mut().for_each(|mapping| mapping.error_type.clone_from(&error_type));
         let reader = mapping.as_ref().filter(|mapping| mapping.reads());
         let (status, headers) = (response.status(), response.headers().clone());
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            self.secrets.doubt(secrets.keys());
+        }
         if later && status == StatusCode::ACCEPTED {
             return Ok(Answer::Later(self.comes_later(url, call, mapping.as_ref(), &headers)));
         }

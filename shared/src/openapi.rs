@@ -13,7 +13,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::limits::{KIND_BYTES_MAX, TOLERATED_FAILURES_MAX, WEIGHT_MAX};
 
-pub(crate) use destinations::{callback_id, event_bus, optional_url, queue, task_token, url};
+pub(crate) use destinations::{callback_id, event_bus, optional_queue, optional_url, queue, task_token, url};
 pub(crate) use ids::{fanout_id, mask};
 pub use ids::{indices, item_cursor, record_cursor, task_id, uuid};
 pub(crate) use notify_on::{ends, progress_percentages};

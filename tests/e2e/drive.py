@@ -24,6 +24,7 @@ from scenarios.poison import poison
 from scenarios.policies import policies
 from scenarios.privilege import denials, privilege
 from scenarios.producing import producing
+from scenarios.queued import queued
 from scenarios.sweeping import Lost
 from scenarios.tracking import tracking
 from scenarios.workers import workers
@@ -61,8 +62,8 @@ def run(stack, api, scenario):
 def main(name, mode):
     stack, api, lost = Stack(name, mode), BatchApi(), Lost()
     scenarios = (
-        refusals, lost.losing, latency, batching, control, policies, producing, tracking, notices, workers, ingestion, poison,
-        lost.sweeping, privilege,
+        refusals, lost.losing, latency, batching, control, policies, producing, queued, tracking, notices, workers, ingestion,
+        poison, lost.sweeping, privilege,
     )
     only = os.environ.get("E2E_SCENARIOS", "").split()
     done = [run(stack, api, scenario) for scenario in scenarios if scenario.__name__ in only or not only]

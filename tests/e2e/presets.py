@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Calls the AWS presets' APIs on an emulator from a local stack, and looks at what arrived.
+"""Calls the AWS presets' APIs on an emulator from a local stack, and looks at what arrived. The kind `queued` is sent to a queue,
+whose worker posts the outcomes; `secret` has a secret that Secrets Manager keeps.
 
 usage: presets.py FANFOLD
 
@@ -12,8 +13,11 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
+
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import boto3
 
@@ -21,6 +25,7 @@ HERE = pathlib.Path(__file__).parent
 EMULATOR, STACK = "http://127.0.0.1:4577", "127.0.0.1:8577"
 REGION = "eu-west-1"
 COUNT = 33
+KEY = "key-of-e2e"
 
 
 def wait_for(what, within=60):
@@ -49,7 +54,7 @@ def client(service):
 
 def policy(kind, batch_api, **further):
     return {"kind": kind, "target": "kind", "linger": 0, "max_attempts": 3, "backoff": {"base": 0, "max": 0},
-            "batch_api": {"url": f"{EMULATOR}/", **batch_api}, **further}
+            "batch_api": batch_api if "sqs" in batch_api else {"url": f"{EMULATOR}/", **batch_api}, **further}
 
 
 def handled(kind, contents):
@@ -64,6 +69,21 @@ def handled(kind, contents):
     return wait_for(outcomes)
 
 
+def waits(kind, contents):
+    """Registers tasks that no call is of use for; returns why they wait."""
+    answer = request("/tasks", {"tasks": [{"kind": kind, "content": content} for content in contents]})
+    ids = [task["id"] for task in answer["tasks"]]
+
+    def refused():
+        batches = {request(f"/tasks/{id}").get("batch") for id in ids} - {None}
+        return next((why for batch in batches if (why := request(f"/batches/{batch}").get("last_error"))), None)
+
+    why = wait_for(refused)
+    ended = [state for state in (request(f"/tasks/{id}")["status"] for id in ids) if state in ("succeeded", "failed")]
+    assert not ended and "QueueDoesNotExist" in why, f"{ended}: {why}"
+    return why
+
+
 def check(name, states, arrived, wanted):
     bad = [state for state in states if state["status"] != "succeeded"]
     assert not bad, f"{name}: {len(bad)} of {len(states)} failed: {bad[0]}"
@@ -72,7 +92,7 @@ def check(name, states, arrived, wanted):
     print(f"{name}: {len(states)} tasks in {batches} batches succeeded, and arrived")
 
 
-def scenarios():
+def scenarios(workers):
     sqs, kinesis, dynamodb, events, ses = map(client, ("sqs", "kinesis", "dynamodb", "events", "sesv2"))
     orders = sqs.create_queue(QueueName="orders")["QueueUrl"]
     seen = sqs.create_queue(QueueName="seen")["QueueUrl"]
@@ -82,6 +102,11 @@ def scenarios():
         AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}])
     events.put_rule(Name="all", EventPattern=json.dumps({"source": ["shop"]}))
     events.put_targets(Rule="all", Targets=[{"Id": "seen", "Arn": f"arn:aws:sqs:{REGION}:000000000000:seen"}])
+    labels = sqs.create_queue(QueueName="labels.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+    workers["queued"], workers["secret"] = Worker(labels), Guarded()
+    for worker in workers.values():
+        worker.start()
+    client("secretsmanager").create_secret(Name="shop/e2e", SecretString=json.dumps({"key": KEY}))
     ses.create_email_identity(EmailIdentity="us@example.com")
     ses.create_email_template(TemplateName="hello", TemplateContent={"Subject": "Hi", "Text": "Hello {{name}}"})
     return {
@@ -96,8 +121,63 @@ def scenarios():
             policy("ses", {"use": "ses", "url": f"{EMULATOR}/v2/email/outbound-bulk-emails",
                            "with": {"from": "us@example.com", "template": "hello"}}),
             lambda n: {"to": f"user{n}@example.com", "data": {"name": str(n)}}),
+        "queued": (policy("queued", {"sqs": labels, "answers_within": "1h"}, max_batch=10), lambda n: {"n": n}),
+        "secret": (
+            policy("secret", {"url": workers["secret"].url, "request": {"headers": {"Authorization": "Bearer ${secret.E2E}"}}}),
+            lambda n: {"n": n}),
         "lost": (policy("lost", {"use": "sqs", "with": {"queue_url": orders + "-none"}}), lambda n: {"n": n}),
     }
+
+
+class Worker(threading.Thread):
+    """Takes calls from a queue, and posts their outcomes."""
+
+    def __init__(self, url):
+        super().__init__(daemon=True)
+        self.url, self.done = url, []
+
+    def run(self):
+        sqs = client("sqs")
+        while True:
+            asked = sqs.receive_message(QueueUrl=self.url, WaitTimeSeconds=1, MessageAttributeNames=["All"])
+            for message in asked.get("Messages", []):
+                said = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
+                members = json.loads(message["Body"])["members"]
+                outcomes = {"members": [{"id": member["id"], "outcome": "succeeded"} for member in members]}
+                headers = {"content-type": "application/json", "fanfold-token": said["Fanfold-Token"]}
+                address = f"http://{STACK}/batches/{said['Fanfold-Batch']}/outcomes"
+                post = urllib.request.Request(address, data=json.dumps(outcomes).encode(), headers=headers)
+                urllib.request.urlopen(post, timeout=30).close()
+                self.done += [member["content"]["n"] for member in members]
+                sqs.delete_message(QueueUrl=self.url, ReceiptHandle=message["ReceiptHandle"])
+
+
+class Guarded(threading.Thread):
+    """A batch API that wants a key."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        calls = self.calls = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                calls.append(self.headers["authorization"])
+                status = 200 if calls[-1] == f"Bearer {KEY}" else 401
+                answer = json.dumps({"members": [{"id": member["id"], "outcome": "succeeded"} for member in body["members"]]}).encode()
+                self.send_response(status)
+                self.send_header("content-length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/"
+
+    def run(self):
+        self.server.serve_forever()
 
 
 def drained(url):
@@ -109,7 +189,11 @@ def drained(url):
     return found
 
 
-def arrived(name):
+def arrived(name, workers):
+    if name == "queued":
+        return sorted(workers[name].done)
+    if name == "secret":
+        assert set(workers[name].calls) == {f"Bearer {KEY}"}, workers[name].calls
     if name == "sqs":
         return sorted(body["n"] for body in drained(client("sqs").get_queue_url(QueueName="orders")["QueueUrl"]))
     if name == "eventbridge":
@@ -135,23 +219,25 @@ def main():
             def emulator_is_up():
                 return urllib.request.urlopen(f"{EMULATOR}/_ministack/health", timeout=5).status == 200
             wait_for(emulator_is_up)
-            all_scenarios, files = scenarios(), []
+            workers, files = {}, []
+            all_scenarios = scenarios(workers)
             for name, (text, _) in all_scenarios.items():
                 files += ["--policy", os.path.join(folder, f"{name}.json")]
                 pathlib.Path(files[-1]).write_text(json.dumps(text))
             command = [fanfold, "serve", "--listen", STACK, "--data", os.path.join(folder, "data"), *files]
-            started.append(subprocess.Popen(command, env=environment))
+            kept = {"AWS_ENDPOINT_URL_SQS": EMULATOR, "AWS_ENDPOINT_URL_SECRETS_MANAGER": EMULATOR, "FANFOLD_SECRET_E2E": "secretsmanager:shop/e2e#key"}
+            started.append(subprocess.Popen(command, env={**environment, **kept}))
 
             def stack_is_up():
                 return request("/health")
             wait_for(stack_is_up)
             for name, (_, content) in all_scenarios.items():
-                states = handled(name, [content(n) for n in range(COUNT)])
+                contents = [content(n) for n in range(COUNT)]
                 if name == "lost":
-                    assert all(state["status"] == "failed" for state in states), states[0]
-                    print(f"a queue that does not exist: {states[0]['error']}")
+                    print(f"a queue that does not exist: tasks wait, {waits(name, contents)}")
                 else:
-                    check(name, states, arrived(name), None if name == "ses" else list(range(COUNT)))
+                    states = handled(name, contents)
+                    check(name, states, arrived(name, workers), None if name in ("ses", "secret") else list(range(COUNT)))
         finally:
             for process in reversed(started):
                 process.terminate()

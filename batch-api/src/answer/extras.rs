@@ -6,7 +6,7 @@ use fanfold::limits::{CODE_BYTES_MAX, ENTRY_BYTES_MAX};
 use fanfold::text::beginning;
 
 /// A code: a text, or any other JSON as it is written.
-pub(super) fn code(json: &str) -> Option<String> {
+pub(crate) fn code(json: &str) -> Option<String> {
     let text = serde_json::from_str::<String>(json).unwrap_or_else(|_| json.to_owned());
     Some(beginning(text.as_bytes(), CODE_BYTES_MAX)).filter(|code| !code.is_empty())
 }
@@ -15,7 +15,7 @@ pub(super) fn code(json: &str) -> Option<String> {
 ///
 /// # Errors
 /// It is something else. The outcome counts all the same.
-pub(super) fn retry_after(json: &str) -> Result<Duration, String> {
+pub(crate) fn retry_after(json: &str) -> Result<Duration, String> {
     let number = json.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(json);
     let seconds = number.trim().parse::<f64>().ok().filter(|seconds| *seconds >= 0.0);
     // More seconds than fit are a wait without end, too.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use fanfold::limits::ENTRY_BYTES_MAX;
 use fanfold::mapping::{Bindings, CompiledResponse, Match, Term, Variable};
 use fanfold::text::beginning;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use crate::Call;
 
@@ -73,7 +73,11 @@ impl Names {
     }
 }
 
-fn name_of_member(
+/// The name of a member.
+///
+/// # Errors
+/// The expression gives none.
+pub(super) fn name_of_member(
     term: &Term,
     call: &Call,
     at: usize,
@@ -90,10 +94,31 @@ fn name_of_member(
     Ok(text(&value))
 }
 
-/// What names are compared by: a number and the same number as a text are one name. Fields of objects are in the order of their names.
+/// What names are compared by: a number and the same number as a text are one name, and so are 1 and 1.0. Fields of objects are in
+/// the order of their names.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        other => other.to_string(),
+        other => plain(other).to_string(),
     }
 }
+
+/// The same value with whole numbers as such: an API may give back 1.0 for 1, or 1e3 for 1000.
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => Value::Number(whole(number).map_or_else(|| number.clone(), Number::from)),
+        Value::Array(values) => values.iter().map(plain).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), plain(value))).collect(),
+        other => other.clone(),
+    }
+}
+
+/// The whole number that a float is, if it is one that a float holds exactly.
+#[allow(clippy::cast_possible_truncation, reason = "it is a whole number of at most 53 bits")]
+fn whole(number: &Number) -> Option<i64> {
+    let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0)?;
+    (float.abs() <= FLOAT_WHOLE_MAX).then_some(float as i64)
+}
+
+/// The largest number up to which a float holds every whole number.
+const FLOAT_WHOLE_MAX: f64 = 9_007_199_254_740_992.0;

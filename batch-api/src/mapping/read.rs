@@ -1,15 +1,19 @@
 //! Reading an answer by its mapping. What the answer does not say is never guessed.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use fanfold::ids::TaskId;
 use fanfold::limits::{ENTRY_BYTES_MAX, ERROR_BYTES_MAX, EXCERPT_BYTES_MAX};
-use fanfold::mapping::{Bindings, CompiledResponse, Match, Term, Variable};
+use fanfold::mapping::{Bindings, CompiledResponse, Match, Sign, Term, Variable};
 use fanfold::text::{BYTE_ORDER_MARK, beginning};
+use fanfold_http_client::aws::error_code;
 use serde_json::Value;
 
 use super::names::Names;
 use super::{Mapping, items};
+use crate::answer::extras;
+use crate::aws::cause_of;
 use crate::{Answer, Call, CallError, CallMember, Cause, MemberAnswer, MemberOutcome};
 
 /// What an answer says of one member.
@@ -19,15 +23,26 @@ pub struct Reading {
     pub outcome: MemberOutcome,
     /// Why, if it did not succeed.
     pub error: Option<String>,
+    /// The same as a short code, if the mapping says where that is.
+    pub code: Option<String>,
+    /// How long it asks to wait, if it is tried again and the mapping says where that is.
+    pub retry_after: Option<Duration>,
     /// What it brought, if it succeeded and the mapping says where that is.
     pub result: Option<Value>,
 }
 
 impl Reading {
+    /// An outcome, and why, if the member did not succeed.
+    #[must_use]
+    pub fn new(outcome: MemberOutcome, error: Option<String>) -> Self {
+        Self { outcome, error, code: None, retry_after: None, result: None }
+    }
+
     /// The same as an answer to a call says it. Null is no result.
     fn of(self, id: TaskId) -> MemberAnswer {
         let result = self.result.filter(|result| !result.is_null()).map(|result| result.to_string());
-        MemberAnswer { error: self.error, result, ..MemberAnswer::new(id, self.outcome) }
+        let Self { outcome, error, code, retry_after, .. } = self;
+        MemberAnswer { id, outcome, error, code, retry_after, result }
     }
 }
 
@@ -79,7 +94,7 @@ impl Mapping {
         for (at, problem) in &self.unfit {
             let error = format!("the request cannot be written for it: {problem}");
             if let Some(place) = members.get_mut(*at) {
-                *place = Some(Reading { outcome: MemberOutcome::Failed, error: Some(error), result: None });
+                *place = Some(Reading::new(MemberOutcome::Failed, Some(error)));
             }
         }
         Readings { members, problem: None }
@@ -123,15 +138,15 @@ impl Mapping {
         let status = Value::from(said.status);
         let bindings = self.values.bindings().with(Variable::Status, &status);
         if !said.success() && !response.statuses.contains(&said.status) {
-            return Err(whole(response, &said, reason, &bindings));
+            return Err(self.whole(response, &said, reason, &bindings));
         }
         if said.success() && failed_as_a_whole(response, &said, &bindings)? {
-            return Err(whole(response, &said, reason, &bindings));
+            return Err(self.whole(response, &said, reason, &bindings));
         }
         let read = self.of_members(response, call, &said, &bindings).map_err(|problem| {
             // A status that is no success says something even if the items cannot be read.
             if !said.success() {
-                return whole(response, &said, reason, &bindings);
+                return self.whole(response, &said, reason, &bindings);
             }
             CallError::new(Cause::BadAnswer, format!("the answer {problem}: {}", said.shown()))
         })?;
@@ -154,7 +169,7 @@ impl Mapping {
         let items = match (&said.body, said.text.is_empty()) {
             _ if response.matching == Match::None => Vec::new(),
             (Some(body), _) => items::of(response, body, bindings)?,
-            (None, true) if response.matching.lists_exceptions() => Vec::new(),
+            (None, true) if response.lists.iter().all(|list| list.optional) => Vec::new(),
             (None, true) => return Err("is empty".to_owned()),
             (None, false) => return Err("is no JSON".to_owned()),
         };
@@ -167,7 +182,8 @@ impl Mapping {
         }
         let names = Names::of(response, call, &self.sent, bindings)?;
         let mut members: Vec<Option<Reading>> = vec![None; self.sent.len()];
-        let mut strange: Vec<String> = Vec::new();
+        // Of any number of items that name no member, the first is kept.
+        let (mut strange, mut others) = (None, 0_usize);
         for (order, (from, item)) in items.into_iter().enumerate() {
             let from = Value::String(from.to_owned());
             let bindings = bindings.with(Variable::Item, item).with(Variable::From, &from);
@@ -178,32 +194,52 @@ impl Mapping {
                         *place = Some(place.take().map_or(reading.clone(), |first| both(first, reading)));
                     }
                 }
-                Err(problem) => strange.push(problem),
+                Err(_) if strange.is_some() => others += 1,
+                Err(problem) => strange = Some(problem),
             }
         }
         // Only where every item is known to be of a member does silence about the others say something.
-        if response.matching.lists_exceptions() && said.success() && strange.is_empty() {
-            let succeeded = Reading { outcome: MemberOutcome::Succeeded, error: None, result: None };
+        if response.matching.lists_exceptions() && said.success() && strange.is_none() {
+            let succeeded = Reading::new(MemberOutcome::Succeeded, None);
             members.iter_mut().filter(|place| place.is_none()).for_each(|place| *place = Some(succeeded.clone()));
         }
-        let others = if strange.len() > 1 {
-            format!(", and {} others name none either", strange.len() - 1)
-        } else {
-            String::new()
-        };
-        let problem = strange.first().map(|first| format!("an item of it {first}{others}"));
+        let others = if others > 0 { format!(", and {others} others name none either") } else { String::new() };
+        let problem = strange.map(|first| format!("an item of it {first}{others}"));
         Ok(Readings { members, problem })
+    }
+
+    /// The error of a call that failed as a whole.
+    fn whole(&self, response: &CompiledResponse, said: &Said<'_>, reason: &str, bindings: &Bindings<'_>) -> CallError {
+        let body = said.body.as_ref().unwrap_or(&Value::Null);
+        let bindings = bindings.with(Variable::Body, body);
+        let why = response.whole_error.as_ref().and_then(|term| said_by(term, &bindings));
+        let why = why.unwrap_or_else(|| said.shown());
+        let why = if why.is_empty() { why } else { format!(": {why}") };
+        let given = response.whole_status.as_ref().and_then(|term| status_by(term, &bindings));
+        let cause = given.or_else(|| self.of_aws(said)).unwrap_or(Cause::Status(said.status));
+        let error = CallError::new(cause, format!("the batch API answered {reason}{why}"));
+        // A term that has no value leaves it to the status: many errors have no body.
+        let again = response.whole_retry.as_ref().and_then(|term| term.flag(&bindings).ok());
+        CallError { retriable: again.unwrap_or(error.retriable), ..error }
+    }
+
+    /// What the error of an AWS API says of every call, whatever its status is.
+    fn of_aws(&self, said: &Said<'_>) -> Option<Cause> {
+        if said.success() || !matches!(self.sign, Some(Sign::Aws(_))) {
+            return None;
+        }
+        cause_of(&error_code(self.error_type.as_deref(), said.text.as_bytes()))
     }
 }
 
 /// What an item says of its member.
 fn reading(response: &CompiledResponse, item: &Value, bindings: &Bindings<'_>) -> Reading {
-    let unclear = |error: String| Reading { outcome: MemberOutcome::Unclear, error: Some(error), result: None };
+    let unclear = |error: String| Reading::new(MemberOutcome::Unclear, Some(error));
     match response.ok.as_ref().map_or(Ok(false), |term| term.flag(bindings)) {
         Ok(true) => {
             let result =
                 response.result.as_ref().and_then(|term| term.value(bindings).ok()).map(|value| value.into_owned());
-            return Reading { outcome: MemberOutcome::Succeeded, error: None, result };
+            return Reading { result, ..Reading::new(MemberOutcome::Succeeded, None) };
         }
         Ok(false) => {}
         Err(error) => return unclear(format!("`batch_api.response.ok`: {error}; the item is {}", shown(item))),
@@ -211,9 +247,16 @@ fn reading(response: &CompiledResponse, item: &Value, bindings: &Bindings<'_>) -
     let error = response.error.as_ref().and_then(|term| said_by(term, bindings));
     let error = error.unwrap_or_else(|| beginning(item.to_string().as_bytes(), ERROR_BYTES_MAX));
     let again = response.retry.as_ref().map_or(Ok(response.matching == Match::Echo), |term| term.flag(bindings));
+    let said = |term: &Term| term.value(bindings).ok().filter(|value| !value.is_null()).map(|value| value.to_string());
+    let code = response.code.as_ref().and_then(said).and_then(|code| extras::code(&code));
     match again {
-        Ok(true) => Reading { outcome: MemberOutcome::Retry, error: Some(error), result: None },
-        Ok(false) => Reading { outcome: MemberOutcome::Failed, error: Some(error), result: None },
+        // A delay that is none is left out: the outcome counts all the same.
+        Ok(true) => {
+            let asked = response.retry_after.as_ref().and_then(said);
+            let retry_after = asked.and_then(|asked| extras::retry_after(&asked).ok());
+            Reading { code, retry_after, ..Reading::new(MemberOutcome::Retry, Some(error)) }
+        }
+        Ok(false) => Reading { code, ..Reading::new(MemberOutcome::Failed, Some(error)) },
         Err(problem) => unclear(format!("`batch_api.response.retry`: {problem}; the item is {}", shown(item))),
     }
 }
@@ -232,13 +275,18 @@ fn said_by(term: &Term, bindings: &Bindings<'_>) -> Option<String> {
     }
 }
 
+/// A status as a term gives it. None: it gives none that a failed call may have.
+fn status_by(term: &Term, bindings: &Bindings<'_>) -> Option<Cause> {
+    let status = term.value(bindings).ok()?.as_u64().and_then(|status| u16::try_from(status).ok())?;
+    (300..=599).contains(&status).then_some(Cause::Status(status))
+}
+
 /// Two items about one member: if they differ, which of them holds is not known.
 fn both(first: Reading, second: Reading) -> Reading {
     if first.outcome == second.outcome {
         return first;
     }
-    let error = "the answer has several outcomes for it".to_owned();
-    Reading { outcome: MemberOutcome::Unclear, error: Some(error), result: None }
+    Reading::new(MemberOutcome::Unclear, Some("the answer has several outcomes for it".to_owned()))
 }
 
 fn failed_as_a_whole(response: &CompiledResponse, said: &Said<'_>, bindings: &Bindings<'_>) -> Result<bool, CallError> {
@@ -248,16 +296,4 @@ fn failed_as_a_whole(response: &CompiledResponse, said: &Said<'_>, bindings: &Bi
         let message = format!("the answer is unclear, `batch_api.response.whole.failed`: {error}: {}", said.shown());
         CallError::new(Cause::BadAnswer, message)
     })
-}
-
-/// The error of a call that failed as a whole.
-fn whole(response: &CompiledResponse, said: &Said<'_>, reason: &str, bindings: &Bindings<'_>) -> CallError {
-    let body = said.body.as_ref().unwrap_or(&Value::Null);
-    let bindings = bindings.with(Variable::Body, body);
-    let why = response.whole_error.as_ref().and_then(|term| said_by(term, &bindings)).unwrap_or_else(|| said.shown());
-    let why = if why.is_empty() { why } else { format!(": {why}") };
-    let error = CallError::new(Cause::Status(said.status), format!("the batch API answered {reason}{why}"));
-    // A term that has no value leaves it to the status: many errors have no body.
-    let again = response.whole_retry.as_ref().and_then(|term| term.flag(&bindings).ok());
-    CallError { retriable: again.unwrap_or(error.retriable), ..error }
 }

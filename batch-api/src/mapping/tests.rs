@@ -1,3 +1,4 @@
+mod more;
 mod presets;
 
 use fanfold::policy::Policy;
@@ -94,7 +95,7 @@ fn an_item_that_does_not_say_whether_its_member_succeeded_leaves_it_open() {
 #[test]
 fn absence_among_exceptions_means_success_only_with_2xx_and_if_every_item_names_a_member() {
     let response = json!({
-        "items": "/errors", "match": "exceptions", "index": "item.at", "error": "item.why", "retry": "item.?again.orValue(false)",
+        "items": "/errors?", "match": "exceptions", "index": "item.at", "error": "item.why", "retry": "item.?again.orValue(false)",
         "statuses": [400],
     });
     let body = json!({"errors": [{"at": 1, "why": "no"}, {"at": "2", "why": "later", "again": true}]});
@@ -115,6 +116,16 @@ fn absence_among_exceptions_means_success_only_with_2xx_and_if_every_item_names_
         assert_eq!(outcomes, [Some(Failed), None, None, None], "{shown}");
         assert!(problem.unwrap().starts_with(&format!("an item of it {shown}")));
     }
+    let listed = json!({"items": ["/errors", "/x/errors?"], "match": "exceptions", "index": "item.at"});
+    for other in ["{}", "{\"errors\": null}", "{\"status\": \"accepted\"}", ""] {
+        let error = whole(listed.clone(), 1, 200, other);
+        assert_eq!(
+            (error.cause, error.retriable),
+            (Cause::BadAnswer, true),
+            "the list is where the mapping says: {other}"
+        );
+    }
+    assert_eq!(said(listed, 1, 200, &json!({"x": {}, "errors": []})).0, [Some(Succeeded)]);
     // What is no object says nothing, and absence means something only in an answer that is one.
     for body in ["[]", "7", "null", "<html>"] {
         assert_eq!(whole(response.clone(), 1, 200, body).cause, Cause::BadAnswer, "{body}");
@@ -159,7 +170,7 @@ fn said_nothing(response: Value) -> Cause {
 
 #[test]
 fn what_is_echoed_did_not_succeed_and_is_tried_again() {
-    let response = json!({"items": "/left/${with.t}", "match": "echo", "echo": "item.put", "member": "content"});
+    let response = json!({"items": "/left/${with.t}?", "match": "echo", "echo": "item.put", "member": "content"});
     let body = json!({"left": {"a/b": [{"put": {"n": "n1", "k": 2}}]}});
     let (outcomes, _, problem) = said(response.clone(), 3, 200, &body);
     assert_eq!((outcomes, problem.is_some()), (vec![None; 3], true), "what nobody sent tells nothing of the others");
@@ -167,7 +178,12 @@ fn what_is_echoed_did_not_succeed_and_is_tried_again() {
     let (outcomes, errors, problem) = said(response.clone(), 3, 200, &body);
     assert_eq!((outcomes, problem), (vec![Some(Succeeded), Some(Retry), Some(Succeeded)], None));
     assert_eq!(errors, ["{\"put\":{\"k\":1,\"n\":\"n1\"}}"]);
-    assert_eq!(said(response, 1, 200, &json!({"left": {}})).0, [Some(Succeeded)]);
+    assert_eq!(said(response.clone(), 1, 200, &json!({"left": {}})).0, [Some(Succeeded)]);
+    assert_eq!(
+        whole(response, 1, 200, "{\"other\": {}}").cause,
+        Cause::BadAnswer,
+        "what the list would stand in is missing"
+    );
 }
 
 #[test]
@@ -250,9 +266,9 @@ fn a_request_that_is_too_large_counts_as_refused() {
     let api = batch_api(
         json!({"url": "https://example.com/", "request": {"max_bytes": 10, "body": {"${members}": "${content}"}}}),
     );
-    assert_eq!(Request::new(&api, &call(&[json!("1234567")])).unwrap_err().cause, Cause::Status(413));
+    assert_eq!(Request::new(&api, &call(&[json!("1234567")])).unwrap_err().cause, Cause::NotSent);
     let error = Request::new(&api, &call(&[json!("1"), json!("1234567")])).unwrap_err();
-    assert_eq!(error.cause, Cause::Status(413));
+    assert_eq!(error.cause, Cause::NotSent);
     assert_eq!(error.message, "the request has more than 10 bytes, which `batch_api.request` allows; it was not sent");
 }
 

@@ -215,6 +215,7 @@ mod tests {
                 mapping: None,
                 later: false,
                 token: None,
+                group: call.batch_id,
             };
             api.run(&command, request).await.map_err(|error| (error.cause, error.message))
         };

@@ -21,10 +21,26 @@ pub(crate) async fn check(batch_api: &BatchApi, folder: &Path) -> Result<(), Str
         }
         // Only a call would show it.
         Way::Lambda(_) => Ok(()),
+        Way::Sqs(_) => {
+            let endpoint =
+                emulator(|name| std::env::var(name).ok()).map_err(|problem| format!("`batch_api.sqs`: {problem}"))?;
+            let reached = connect(&endpoint).await;
+            reached.map_err(|problem| format!("`batch_api.sqs`: nothing answers at {endpoint}: {problem}"))
+        }
         Way::Command(command) => {
             program::check(command, folder).map_err(|problem| format!("`batch_api.command`: {problem}"))
         }
     }
+}
+
+/// The emulator that has the queue: workers behind a queue of AWS could not post outcomes to this machine.
+fn emulator(variables: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    let given = |name| variables(name).filter(|value| !value.is_empty());
+    given("AWS_ENDPOINT_URL_SQS").or_else(|| given("AWS_ENDPOINT_URL")).ok_or_else(|| {
+        "a local run sends nothing to queues of AWS; set AWS_ENDPOINT_URL_SQS or AWS_ENDPOINT_URL to the address of an emulator, \
+         or deploy a stack"
+            .to_owned()
+    })
 }
 
 /// Opens a connection and closes it again.
@@ -43,4 +59,22 @@ async fn connect(url: &str) -> Result<(), String> {
         }
     }
     Err(problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_queues_of_an_emulator_are_there_for_a_run() {
+        let of =
+            |given: &'static str| emulator(move |name| (name == given).then(|| "http://localhost:4566/".to_owned()));
+        for given in ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS"] {
+            assert_eq!(of(given), Ok("http://localhost:4566/".to_owned()));
+        }
+        assert!(
+            of("AWS_ENDPOINT_URL_S3")
+                .is_err_and(|problem| problem.contains("set AWS_ENDPOINT_URL_SQS or AWS_ENDPOINT_URL"))
+        );
+    }
 }

@@ -9,10 +9,9 @@ use fanfold::grouping::gave_up_waiting;
 use fanfold::ids::TaskId;
 use fanfold::limits::{CALL_AHEAD, CALL_WITHIN, DELAY_MIN, LOST_ATTEMPTS_MAX};
 use fanfold::messages::HandleMessage;
-use fanfold::metrics::{CALLED_TO_ANSWERED, CALLS, REGISTERED_TO_CALLED};
 use fanfold::policy::{Policy, no_policy};
 use fanfold::store::batches::Batch;
-use fanfold_batch_api::{Answer, Call, CallError, CallMember, Cause, Mismatch, Request};
+use fanfold_batch_api::{Answer, CallError, CallMember, Cause};
 use serde_json::value::RawValue;
 
 use crate::breaker::Called;
@@ -130,9 +129,15 @@ impl Handle {
             let result = not_called(&batch);
             return self.end(batch, policy, EndedAttempt { result, gone, put_off: None }, more).await;
         }
-        let result = self.call(&batch, policy, members, &registered).await;
-        // The call is over, even if its outcome cannot be recorded.
-        let put_off = self.leave(&Called { pass, batch: &batch, policy, result: &result }).await;
+        let (result, made) = self.call(&batch, policy, members, &registered).await;
+        // The call is over, even if its outcome cannot be recorded. One that was not made shows nothing of the batch API, so it is no
+        // probe either.
+        let put_off = if made {
+            self.leave(&Called { pass, batch: &batch, policy, result: &result }).await
+        } else {
+            self.release_place(&batch, pass).await;
+            None
+        };
         if let Ok(Answer::Later(later)) = result {
             return self.stay_open(batch, policy, (later, gone), more).await;
         }
@@ -248,51 +253,6 @@ impl Handle {
         }
         Ok(Prepared { members, registered, gone })
     }
-
-    /// Calls the batch API.
-    async fn call(
-        &self,
-        batch: &Batch,
-        policy: &Policy,
-        members: Vec<CallMember>,
-        registered: &[Timestamp],
-    ) -> Result<Answer, CallError> {
-        let call = call_of(batch, members);
-        let request = Request::new(&policy.batch_api, &call)?.with_token(batch.token());
-        metrics::counter!(CALLS).increment(1);
-        let called = self.world.now();
-        if batch.attempts == 1 {
-            let waited = metrics::histogram!(REGISTERED_TO_CALLED);
-            registered.iter().for_each(|registered| waited.record(called.since(*registered).as_secs_f64()));
-        }
-        let unsent = request.unsent();
-        let result = self.caller.call(&policy.batch_api, request).await;
-        let result = result.and_then(|answer| answer.in_mode(policy.batch_api.mode, &call, &unsent));
-        let took = self.world.now().since(called).as_secs_f64();
-        metrics::histogram!(CALLED_TO_ANSWERED).record_many(took, registered.len());
-        match &result {
-            Err(error) => {
-                tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the call of the batch API failed");
-            }
-            Ok(Answer::Unclear { problem, .. }) => {
-                tracing::warn!(batch = %batch.id, attempt = batch.attempts, %problem, "a part of the answer cannot be read");
-            }
-            Ok(Answer::Members(members)) => {
-                let mismatch = Mismatch::of(call.members.iter().map(|member| member.id), members);
-                if !mismatch.is_empty() {
-                    tracing::warn!(batch = %batch.id, attempt = batch.attempts, "{mismatch}");
-                }
-            }
-            Ok(Answer::AllSucceeded | Answer::Later(_)) => {}
-        }
-        result
-    }
-}
-
-/// The latest call of a batch, for these members.
-pub(crate) fn call_of(batch: &Batch, members: Vec<CallMember>) -> Call {
-    let (kind, target) = (batch.lane.kind.clone(), batch.lane.target.clone());
-    Call { batch_id: batch.id, kind, attempt: batch.attempts, target, members }
 }
 
 /// Whether so many workers in a row died while they called the same members that these may be the cause.

@@ -185,6 +185,7 @@ mod tests {
             Cause::Status(504),
             Cause::Silence,
             Cause::BadAnswer,
+            Cause::NotSent,
             Cause::NotMade,
         ] {
             assert_eq!(of(cause), Says::Nothing, "{cause:?}");

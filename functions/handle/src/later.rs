@@ -13,7 +13,7 @@ use fanfold::store::batches::{Batch, Later, Poll};
 use fanfold::text::shorten;
 use fanfold_batch_api::{Answer, CallError, Cause, Later as Announced, Request};
 
-use crate::attempt::call_of;
+use crate::call::call_of;
 use crate::outcomes::Outcomes;
 use crate::settle::EndedAttempt;
 use crate::step::Afterwards;

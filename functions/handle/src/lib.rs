@@ -2,6 +2,7 @@
 
 mod attempt;
 mod breaker;
+mod call;
 mod conclude;
 mod drop;
 mod later;

@@ -140,7 +140,7 @@ fn concerns_all(result: &Result<Answer, CallError>) -> bool {
 fn shows(result: &Result<Answer, CallError>, put_off: bool) -> Shows {
     match result {
         Ok(_) => Shows::Works,
-        Err(error) if error.cause == Cause::Status(413) && !put_off => Shows::TooLarge,
+        Err(error) if matches!(error.cause, Cause::Status(413) | Cause::NotSent) && !put_off => Shows::TooLarge,
         Err(error) if error.cause.may_be_one_member() && !put_off => Shows::Fails,
         Err(_) => Shows::Nothing,
     }

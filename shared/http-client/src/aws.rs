@@ -1,72 +1,22 @@
 //! Calls of AWS APIs for which no SDK is built in: one request each, signed by version 4 of AWS's scheme.
 
 mod error;
+mod service;
 
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
 use aws_credential_types::Credentials;
-use aws_sigv4::http_request::{
-    PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SigningSettings, UriPathNormalizationMode,
-    sign,
-};
+use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
 use aws_sigv4::sign::v4;
 use fanfold::clock::Timestamp;
 use fanfold::config::{Surroundings, variables};
 use fanfold::policy::domain;
 use reqwest::{Method, RequestBuilder, Response};
 
-pub use self::error::{AwsError, Refused};
+pub use self::error::{AwsError, Refused, error_code};
+pub use self::service::Service;
 use crate::HttpClient;
-
-/// A service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Service {
-    /// Amazon EventBridge.
-    EventBridge,
-    /// AWS Lambda.
-    Lambda,
-    /// Amazon S3.
-    S3,
-    /// AWS Step Functions.
-    StepFunctions,
-}
-
-impl Service {
-    const ALL: [Self; 4] = [Self::EventBridge, Self::Lambda, Self::S3, Self::StepFunctions];
-
-    /// What it signs by, and what its endpoint begins with.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::EventBridge => "events",
-            Self::Lambda => "lambda",
-            Self::S3 => "s3",
-            Self::StepFunctions => "states",
-        }
-    }
-
-    /// The variable with an endpoint in place of AWS's, as SDKs know it.
-    fn variable(self) -> &'static str {
-        match self {
-            Self::EventBridge => "AWS_ENDPOINT_URL_EVENTBRIDGE",
-            Self::Lambda => "AWS_ENDPOINT_URL_LAMBDA",
-            Self::S3 => "AWS_ENDPOINT_URL_S3",
-            Self::StepFunctions => "AWS_ENDPOINT_URL_SFN",
-        }
-    }
-
-    /// How its requests are signed. S3 takes paths as they are sent, and a hash of the body.
-    fn settings(self) -> SigningSettings {
-        let mut settings = SigningSettings::default();
-        if self == Self::S3 {
-            settings.percent_encoding_mode = PercentEncodingMode::Single;
-            settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
-            settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
-        }
-        settings
-    }
-}
 
 /// A call.
 #[derive(Clone, Debug)]
@@ -139,7 +89,7 @@ pub struct Aws {
     client: HttpClient,
     region: Option<String>,
     credentials: Option<Credentials>,
-    endpoints: [(Service, Option<String>); 4],
+    endpoints: [(Service, Option<String>); Service::ALL.len()],
 }
 
 impl Aws {
@@ -239,11 +189,16 @@ impl Aws {
         Ok(signature.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
+    /// The endpoint in place of AWS's, if the environment has one for a service.
+    fn endpoint(&self, service: Service) -> Option<&str> {
+        let given = self.endpoints.iter().find(|(known, _)| *known == service);
+        given.and_then(|(_, endpoint)| endpoint.as_deref()).map(|given| given.trim_end_matches('/'))
+    }
+
     /// Where a call goes. AWS has a host for each bucket, but no certificate for names with dots; emulators take the bucket from
     /// the path.
     fn url(&self, call: &AwsCall, region: &str) -> String {
-        let given = self.endpoints.iter().find(|(service, _)| *service == call.service);
-        let given = given.and_then(|(_, endpoint)| endpoint.as_deref()).map(|given| given.trim_end_matches('/'));
+        let given = self.endpoint(call.service);
         let host = format!("{}.{region}.{}", call.service.name(), domain(region.starts_with("cn-")));
         let path = &call.path;
         match (given, call.bucket.as_deref()) {

@@ -18,7 +18,7 @@ pub(crate) use change::Change;
 pub use error::StoreError;
 pub use page::{Looked, Segment};
 pub(crate) use page::{Part, Range};
-pub use queue::{Queue, QueueError};
+pub use queue::{Queue, QueueError, sendable};
 pub(crate) use statements::RefusedWrite;
 pub use table::Table;
 pub use write::Write;

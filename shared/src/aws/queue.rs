@@ -81,7 +81,8 @@ struct Sender {
 }
 
 /// SQS accepts the characters of XML 1.0. JSON escapes all others except these two, which occur only inside texts.
-fn sendable(json: String) -> String {
+#[must_use]
+pub fn sendable(json: String) -> String {
     if !json.contains(['\u{fffe}', '\u{ffff}']) {
         return json;
     }

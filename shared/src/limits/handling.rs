@@ -124,3 +124,9 @@ pub const POLL_PAUSES: (Duration, Duration) = (Duration::from_secs(5), Duration:
 
 /// Lambda: bytes of the event of a synchronous invocation.
 pub const EVENT_BYTES_MAX: usize = 6 * 1_024 * 1_024;
+
+/// SQS: bytes of a message with its attributes (1 MiB since August 2025; API reference of `SendMessage`). A queue may allow less.
+pub const SENT_BYTES_MAX: u32 = 1_024 * 1_024;
+
+/// Bytes of the contents of a batch that is sent as a message, unless the policy says otherwise: what is around them has room.
+pub const SENT_BYTES_DEFAULT: u32 = 900_000;

@@ -81,3 +81,18 @@ pub const RENDER_PASSES_MAX: usize = 4;
 
 /// Secrets shorter than this many bytes are not looked for in answers: they would be found everywhere.
 pub const SECRET_HIDDEN_BYTES_MIN: usize = 6;
+
+/// How long a secret that AWS keeps is used before it is fetched again: a rotation is noticed within this time.
+pub const SECRET_KEPT: Duration = Duration::from_secs(600);
+
+/// After a 401 or 403, a secret that was fetched so long ago is fetched again before the next call.
+pub const SECRET_DOUBTED: Duration = Duration::from_secs(120);
+
+/// How long the value from before is used if a secret cannot be fetched again.
+pub const SECRET_AGAIN: Duration = Duration::from_secs(60);
+
+/// How long fetching a secret may take.
+pub const SECRET_FETCH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Bytes of the answer with a secret: Secrets Manager keeps up to 64 KiB, which escapes make longer.
+pub const SECRET_ANSWER_BYTES_MAX: usize = 512 * 1_024;

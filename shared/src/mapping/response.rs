@@ -40,6 +40,12 @@ pub struct ResponseMapping {
     /// Expression over `item`: why the member did not succeed. By default the item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Expression over `item`: the error as a short code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// Expression over `item`: how many seconds to wait before a member is called again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<String>,
     /// Expression over `item`: the result of a member that succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
@@ -60,6 +66,9 @@ pub struct WholeMapping {
     /// Whether the call failed as a whole although the status is 2xx.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+    /// The status that a failed call counts as, from 300 to 599; anything else is the answer's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
     /// Whether a failed call is repeated: true, false, or null for what the status means.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<String>,
@@ -116,8 +125,8 @@ impl Match {
 /// A response mapping, ready to be used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompiledResponse {
-    /// The lists of items, each as it is called in `from`, and the steps to it.
-    pub lists: Vec<(String, Vec<Text>)>,
+    /// The lists of items.
+    pub lists: Vec<ItemList>,
     /// How items belong to members.
     pub matching: Match,
     /// What names the item's member, unless that is its position: with [`Match::Exceptions`] a position.
@@ -130,16 +139,33 @@ pub struct CompiledResponse {
     pub retry: Option<Term>,
     /// Why it did not succeed.
     pub error: Option<Term>,
+    /// The same as a code.
+    pub code: Option<Term>,
+    /// How many seconds it asks to wait.
+    pub retry_after: Option<Term>,
     /// What it brought.
     pub result: Option<Term>,
     /// Statuses besides 2xx whose answers have items.
     pub statuses: Vec<u16>,
     /// Whether the call failed although the status is 2xx.
     pub whole_failed: Option<Term>,
+    /// The status that a failed call counts as.
+    pub whole_status: Option<Term>,
     /// Whether a failed call is repeated.
     pub whole_retry: Option<Term>,
     /// Why it failed.
     pub whole_error: Option<Term>,
+}
+
+/// A list of items.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ItemList {
+    /// What it is called in `from`: its pointer, without the mark.
+    pub name: String,
+    /// The steps to it.
+    pub steps: Vec<Text>,
+    /// Whether it may be missing where what it would stand in is there: its pointer ends with `?`.
+    pub optional: bool,
 }
 
 /// Variables of terms about an item. The body is none of them: each term is evaluated for each of thousands of items.
@@ -159,6 +185,7 @@ impl ResponseMapping {
         let whole = match (self.whole, other.whole) {
             (Some(own), Some(other)) => Some(WholeMapping {
                 failed: own.failed.or(other.failed),
+                status: own.status.or(other.status),
                 retry: own.retry.or(other.retry),
                 error: own.error.or(other.error),
             }),
@@ -174,6 +201,8 @@ impl ResponseMapping {
             ok: self.ok.or(other.ok),
             retry: self.retry.or(other.retry),
             error: self.error.or(other.error),
+            code: self.code.or(other.code),
+            retry_after: self.retry_after.or(other.retry_after),
             result: self.result.or(other.result),
             statuses: if self.statuses.is_empty() { other.statuses } else { self.statuses },
             whole,
@@ -199,29 +228,37 @@ impl ResponseMapping {
         let ok = term("ok", self.ok.as_ref(), &OF_ITEM);
         let retry = term("retry", self.retry.as_ref(), &OF_ITEM);
         let error = term("error", self.error.as_ref(), &OF_ITEM);
+        let code = term("code", self.code.as_ref(), &OF_ITEM);
+        let retry_after = term("retry_after", self.retry_after.as_ref(), &OF_ITEM);
         let result = term("result", self.result.as_ref(), &OF_ITEM);
         let whole = self.whole.clone().unwrap_or_default();
         let whole_failed = term("whole.failed", whole.failed.as_ref(), &OF_ANSWER);
+        let whole_status = term("whole.status", whole.status.as_ref(), &OF_ANSWER);
         let whole_retry = term("whole.retry", whole.retry.as_ref(), &OF_ANSWER);
         let whole_error = term("whole.error", whole.error.as_ref(), &OF_ANSWER);
         let pointers = self.items.as_ref().map_or(&[][..], Pointers::all);
-        let steps = |pointer: &String| {
+        let list = |pointer: &String| {
+            let name = pointer.strip_suffix('?').unwrap_or(pointer);
             let step = |step: &str| {
                 compiler.text(&format!("{path}.items"), &step.replace("~1", "/").replace("~0", "~"), &OF_POINTER)
             };
-            (pointer.clone(), pointer.split('/').skip(1).map(step).collect())
+            let steps = name.split('/').skip(1).map(step).collect();
+            ItemList { name: name.to_owned(), steps, optional: name.len() < pointer.len() }
         };
         CompiledResponse {
-            lists: pointers.iter().map(steps).collect(),
+            lists: pointers.iter().map(list).collect(),
             matching,
             name,
             member,
             ok,
             retry,
             error,
+            code,
+            retry_after,
             result,
             statuses: self.statuses.clone(),
             whole_failed,
+            whole_status,
             whole_retry,
             whole_error,
         }
@@ -230,49 +267,4 @@ impl ResponseMapping {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn faults(mapping: Value) -> Vec<(String, String)> {
-        let mapping: ResponseMapping = serde_json::from_value(mapping).unwrap();
-        let mut faults = Vec::new();
-        mapping.compile("response", &mut |field, problem| faults.push((field.to_owned(), problem)));
-        faults
-    }
-
-    #[test]
-    fn what_does_not_fit_together_is_named() {
-        let id = |changes: Value| {
-            let mut mapping = json!({"items": "/i", "match": "id", "id": "item.id", "ok": "item.ok"});
-            mapping.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-            mapping
-        };
-        assert_eq!(faults(id(json!({"member": "content.n", "statuses": [400]}))), Vec::new());
-        for (mapping, field, problem) in [
-            (json!({}), "response.match", "is missing"),
-            (json!({"match": "none", "ok": "true"}), "response.ok", "with `match: none` an answer has none"),
-            (json!({"match": "index", "ok": "true"}), "response.items", "is missing"),
-            (json!({"match": "index", "items": ""}), "response.ok", "is missing"),
-            (json!({"match": "exceptions", "items": ""}), "response.index", "is missing"),
-            (id(json!({"echo": "item"})), "response.echo", "does not belong to this `match`"),
-            (
-                json!({"match": "index", "items": "", "ok": "true", "member": "id"}),
-                "response.member",
-                "it is for `id` and `echo`",
-            ),
-            (json!({"match": "index", "items": ["/a", "/b"], "ok": "true"}), "response.items", "names several lists"),
-            (id(json!({"items": []})), "response.items", "names 0 lists, 1 to 8 are allowed"),
-            (id(json!({"items": "i"})), "response.items", "begins with `/`"),
-            (id(json!({"items": "/${item}"})), "response.items", "refers to `item`"),
-            (id(json!({"ok": "body.x"})), "response.ok", "refers to `body`"),
-            (id(json!({"member": "item.x"})), "response.member", "refers to `item`"),
-            (id(json!({"whole": {"retry": "item.x"}})), "response.whole.retry", "refers to `item`"),
-            (id(json!({"statuses": [200]})), "response.statuses", "has 200, 300 to 599 are allowed"),
-        ] {
-            let found = faults(mapping.clone());
-            assert!(found.iter().any(|(at, what)| at == field && what.contains(problem)), "{mapping}: {found:?}");
-        }
-    }
-}
+mod tests;

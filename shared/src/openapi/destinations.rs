@@ -4,7 +4,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::below;
 use crate::limits::{CALLBACK_ID_BYTES_MAX, EVENT_BUS_BYTES_MAX, TASK_TOKEN_BYTES_MAX, URL_BYTES_MAX};
-use crate::policy::{CALLBACK_ID, EVENT_BUS, QUEUE, TASK_TOKEN};
+use crate::policy::{ANY_QUEUE, CALLBACK_ID, EVENT_BUS, QUEUE, TASK_TOKEN};
 
 /// Every URL that is accepted, and few others: of addresses in brackets it knows the characters only.
 pub(crate) fn url(_: &mut SchemaGenerator) -> Schema {
@@ -35,6 +35,11 @@ fn letters(pattern: &str, most: usize) -> Schema {
 
 pub(crate) fn queue(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "pattern": QUEUE})
+}
+
+/// A queue that batches are sent to, or nothing.
+pub(crate) fn optional_queue(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["string", "null"], "pattern": ANY_QUEUE})
 }
 
 pub(crate) fn event_bus(_: &mut SchemaGenerator) -> Schema {

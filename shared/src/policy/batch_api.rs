@@ -1,16 +1,16 @@
 //! The batch API of a policy, and the ways of calling one.
 
+mod check;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Span;
-use super::check::Faults;
-use crate::limits::{ANSWERS_WITHIN_MAX, ANSWERS_WITHIN_MIN, BATCH_API_TIMEOUT_MAX, MAPPING_BYTES_MAX};
-use crate::mapping::{Match, Preset, RequestMapping, ResponseMapping, preset_names};
-use crate::producing::check_function;
+use crate::limits::SENT_BYTES_DEFAULT;
+use crate::mapping::{Match, Preset, RequestMapping, ResponseMapping, Sizes, preset_names};
 
-/// The batch API: how it is called, by exactly one of `url`, `lambda` and `command`, how long a call may take, and how calls and answers are
-/// written.
+/// The batch API: how it is called, by exactly one of `url`, `lambda`, `sqs` and `command`, how long a call may take, and how calls and
+/// answers are written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(try_from = "Fields", into = "Fields")]
@@ -29,7 +29,7 @@ pub struct BatchApi {
     pub response: Option<ResponseMapping>,
     /// Whether a member that did not succeed fails the call.
     pub mode: Mode,
-    /// How long after a status 202 outcomes may come. None: such an answer is read like any other.
+    /// How long after a status 202, or after a message was sent, outcomes may come. None: such an answer is read like any other.
     pub answers_within: Option<Span>,
 }
 
@@ -59,13 +59,15 @@ pub enum Way {
     Url(String),
     /// A Lambda function.
     Lambda(String),
+    /// An SQS queue, whose messages are answered later.
+    Sqs(String),
     /// A program and its arguments.
     Command(Vec<String>),
 }
 
 impl Way {
     /// The fields that say the way: one of them is given.
-    const FIELDS: &str = "`url`, `lambda`, `command`";
+    const FIELDS: &str = "`url`, `lambda`, `sqs`, `command`";
 
     /// The field that says this way.
     #[must_use]
@@ -73,6 +75,7 @@ impl Way {
         match self {
             Self::Url(_) => "url",
             Self::Lambda(_) => "lambda",
+            Self::Sqs(_) => "sqs",
             Self::Command(_) => "command",
         }
     }
@@ -81,8 +84,16 @@ impl Way {
     #[must_use]
     pub fn only_local(&self) -> bool {
         match self {
-            Self::Url(_) | Self::Lambda(_) => false,
+            Self::Url(_) | Self::Lambda(_) | Self::Sqs(_) => false,
             Self::Command(_) => true,
+        }
+    }
+
+    /// Whether an answer may come later.
+    fn may_answer_later(&self) -> bool {
+        match self {
+            Self::Url(_) | Self::Sqs(_) => true,
+            Self::Lambda(_) | Self::Command(_) => false,
         }
     }
 }
@@ -96,9 +107,13 @@ impl Way {
         {"required": ["url"], "properties": {"url": {"type": "string"}}},
         {
             "required": ["use"],
-            "properties": {"use": {"type": "string"}, "url": {"type": "null"}, "lambda": {"type": "null"}, "command": {"type": "null"}},
+            "properties": {
+                "use": {"type": "string"}, "url": {"type": "null"}, "lambda": {"type": "null"}, "sqs": {"type": "null"},
+                "command": {"type": "null"},
+            },
         },
         {"required": ["lambda"], "properties": {"lambda": {"type": "string"}}},
+        {"required": ["sqs", "answers_within"], "properties": {"sqs": {"type": "string"}}},
         {"required": ["command"], "properties": {"command": {"type": "array"}}},
     ]))
 )]
@@ -113,6 +128,11 @@ struct Fields {
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_function"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lambda: Option<String>,
+    /// An SQS queue in the stack's region, by its URL or ARN: each call is sent to it as a message, and its outcomes are posted within
+    /// `answers_within`.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_queue"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sqs: Option<String>,
     /// A program and its arguments, for the local runner only: it reads the call from standard input, and writes its answer to
     /// standard output.
     #[cfg_attr(feature = "openapi", schemars(length(min = 1)))]
@@ -140,6 +160,7 @@ struct Fields {
     mode: Mode,
     /// The batch API may answer a call with a status 202, and send outcomes later: for this long after the 202, at most a day.
     /// They are posted, or Fanfold asks for them at the address in `Location`.
+    /// With `sqs`: for this long after the message was sent.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::answers_within"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     answers_within: Option<Span>,
@@ -156,6 +177,7 @@ impl TryFrom<Fields> for BatchApi {
         let Fields {
             mut url,
             lambda,
+            sqs,
             command,
             timeout,
             preset,
@@ -174,12 +196,13 @@ impl TryFrom<Fields> for BatchApi {
             with = found.constants(with);
             request = Some(request.unwrap_or_default().or(found.request));
             response = Some(response.unwrap_or_default().or(found.response));
-            if command.is_none() && lambda.is_none() {
+            if command.is_none() && lambda.is_none() && sqs.is_none() {
                 url = url.or(found.default_url);
             }
             form = found.url.map(|form| format!("; the URL of `{name}` is like {form}")).unwrap_or_default();
         }
-        let mut ways = [url.map(Way::Url), lambda.map(Way::Lambda), command.map(Way::Command)].into_iter().flatten();
+        let ways = [url.map(Way::Url), lambda.map(Way::Lambda), sqs.map(Way::Sqs), command.map(Way::Command)];
+        let mut ways = ways.into_iter().flatten();
         match (ways.next(), ways.next()) {
             (Some(way), None) => Ok(Self { way, timeout, preset, with, request, response, mode, answers_within }),
             (None, _) => Err(format!("does not say how it is called, one of {} is needed{form}", Way::FIELDS)),
@@ -196,6 +219,7 @@ impl From<BatchApi> for Fields {
         let none = Self {
             url: None,
             lambda: None,
+            sqs: None,
             command: None,
             timeout,
             preset,
@@ -208,6 +232,7 @@ impl From<BatchApi> for Fields {
         match way {
             Way::Url(url) => Self { url: Some(url), ..none },
             Way::Lambda(function) => Self { lambda: Some(function), ..none },
+            Way::Sqs(queue) => Self { sqs: Some(queue), ..none },
             Way::Command(command) => Self { command: Some(command), ..none },
         }
     }
@@ -227,90 +252,18 @@ impl BatchApi {
         self.preset.as_deref().and_then(Preset::named)
     }
 
+    /// Sizes of batches unless the policy says otherwise.
+    pub(super) fn sizes(&self) -> Sizes {
+        match self.way {
+            Way::Sqs(_) => Sizes { max_batch_bytes: Some(SENT_BYTES_DEFAULT), ..Sizes::default() },
+            _ => self.preset().map(|preset| preset.sizes()).unwrap_or_default(),
+        }
+    }
+
     /// Whether its answers name members by what was sent.
     pub(super) fn needs_distinct(&self) -> bool {
         self.response.as_ref().is_some_and(|response| response.matching == Some(Match::Echo))
     }
-
-    /// Names what is wrong with its mappings.
-    fn check_mappings(&self, faults: &mut Faults) {
-        if !matches!(self.way, Way::Url(_)) {
-            let way = self.way.field();
-            for (field, given) in [
-                ("use", self.preset.is_some()),
-                ("request", self.request.is_some()),
-                ("response", self.response.is_some()),
-            ] {
-                if given {
-                    faults.add(&format!("batch_api.{field}"), not_http(way));
-                }
-            }
-            return;
-        }
-        let bytes = serde_json::to_vec(&self.with).map_or(usize::MAX, |json| json.len());
-        if bytes > MAPPING_BYTES_MAX {
-            faults.add("batch_api.with", format!("has {bytes} bytes as JSON, at most {MAPPING_BYTES_MAX} are allowed"));
-        }
-        if let Some((name, preset)) = self.preset.as_deref().zip(self.preset()) {
-            for (constant, about) in preset.with.iter().filter(|(constant, _)| !self.with.contains_key(*constant)) {
-                faults
-                    .add(&format!("batch_api.with.{constant}"), format!("is missing: `{name}` needs {}", about.about));
-            }
-        }
-        let mut report = |field: &str, problem: String| faults.add(field, problem);
-        if let Some(request) = &self.request {
-            request.compile("batch_api.request", &mut report);
-        }
-        if let Some(response) = &self.response {
-            response.compile("batch_api.response", &mut report);
-        }
-    }
-
-    /// Names what is wrong with the time for an answer that comes later.
-    fn check_answers_within(&self, faults: &mut Faults) {
-        let Some(within) = self.answers_within else { return };
-        let field = "batch_api.answers_within";
-        if !matches!(self.way, Way::Url(_)) {
-            faults.add(field, not_http(self.way.field()));
-        }
-        if within.0 < ANSWERS_WITHIN_MIN {
-            faults.add(field, format!("is {within}, at least {} is needed", Span(ANSWERS_WITHIN_MIN)));
-        }
-        faults.whole_millis(field, within);
-        faults.at_most(field, within, ANSWERS_WITHIN_MAX);
-        if self.mode == Mode::Strict {
-            let problem = "is `strict`, and with `answers_within` outcomes may come in parts; `slots` is allowed";
-            faults.add("batch_api.mode", problem);
-        }
-    }
-
-    /// Names what is wrong with it.
-    pub(super) fn check(&self, faults: &mut Faults) {
-        match &self.way {
-            Way::Url(url) => faults.url("batch_api.url", url),
-            Way::Lambda(function) => {
-                if let Err(problem) = check_function(function) {
-                    faults.add("batch_api.lambda", problem);
-                }
-            }
-            Way::Command(command) if command.first().is_none_or(String::is_empty) => {
-                faults.add("batch_api.command", "is empty, a program and its arguments are expected");
-            }
-            Way::Command(_) => {}
-        }
-        self.check_mappings(faults);
-        self.check_answers_within(faults);
-        if self.timeout.0.is_zero() {
-            faults.add("batch_api.timeout", "is 0s, more is needed");
-        }
-        faults.whole_millis("batch_api.timeout", self.timeout);
-        faults.at_most("batch_api.timeout", self.timeout, BATCH_API_TIMEOUT_MAX);
-    }
-}
-
-/// A field that is about HTTP does not go with another way.
-fn not_http(way: &str) -> String {
-    format!("is about HTTP, and the batch API is a `{way}`; `url` is allowed")
 }
 
 #[cfg(test)]

@@ -41,6 +41,9 @@ pub enum NoticesQueue {
 /// of LocalStack is an address of it.
 pub(crate) const QUEUE: &str = "^((https://[A-Za-z0-9.-]+|http://(([A-Za-z0-9-]+\\.)*localhost(\\.localstack\\.cloud)?|127\\.0\\.0\\.1|\\[::1\\]))(:[0-9]{1,5})?/[0-9]{12}/|arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:)[A-Za-z0-9_-]{1,80}$";
 
+/// The URL or ARN of any queue: the same, and those with ordered messages.
+pub(crate) const ANY_QUEUE: &str = "^((https://[A-Za-z0-9.-]+|http://(([A-Za-z0-9-]+\\.)*localhost(\\.localstack\\.cloud)?|127\\.0\\.0\\.1|\\[::1\\]))(:[0-9]{1,5})?/[0-9]{12}/|arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:)([A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\\.fifo)$";
+
 /// The name or ARN of a bus (API reference of `PutEvents`).
 pub(crate) const EVENT_BUS: &str = "^(arn:aws[a-z-]*:events:[a-z0-9-]+:[0-9]{12}:event-bus/)?[/._A-Za-z0-9-]+$";
 
@@ -113,6 +116,21 @@ impl Destination {
             "takes one notice only, of the end of a fan-out: one of `url`, `queue`, `sqs` and `event_bus` is allowed";
         faults.add(&format!("{field}.{name}"), problem);
     }
+}
+
+/// Checks the URL or ARN of a queue that batches are sent to.
+///
+/// # Errors
+/// It is none; what is allowed.
+pub(super) fn check_queue(queue: &str) -> Result<(), String> {
+    // Of a host the pattern knows the characters only.
+    let most = if !queue.starts_with("https:") || is_callable(queue) { URL_BYTES_MAX } else { 0 };
+    if queue.len() <= most && Regex::new(ANY_QUEUE).is_ok_and(|pattern| pattern.is_match(queue)) {
+        return Ok(());
+    }
+    Err(format!(
+        "is `{queue}`, the URL (https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or http:// on localhost) or ARN of a queue is allowed"
+    ))
 }
 
 /// The URL of a queue that is given by its URL or ARN.

@@ -26,7 +26,7 @@ pub use batch_api::{BatchApi, Mode, Way};
 pub use check::{FieldError, PolicyError};
 pub use compiled::{Assignment, CompiledPolicy, Values};
 #[cfg(feature = "openapi")]
-pub(crate) use destination::{CALLBACK_ID, EVENT_BUS, QUEUE, TASK_TOKEN};
+pub(crate) use destination::{ANY_QUEUE, CALLBACK_ID, EVENT_BUS, QUEUE, TASK_TOKEN};
 pub use destination::{Destination, NoticesQueue, domain, queue_url};
 pub(crate) use expression::within_bounds;
 pub use expression::{Expression, ExpressionError, Subject};

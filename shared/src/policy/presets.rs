@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::Policy;
 use super::check::Faults;
-use crate::limits::BATCH_MEMBERS_DEFAULT;
+use super::{Policy, Way};
+use crate::limits::{BATCH_MEMBERS_DEFAULT, SENT_BYTES_MAX};
 use crate::mapping::Preset;
 
 impl Serialize for Policy {
@@ -23,7 +23,7 @@ impl<'de> Deserialize<'de> for Policy {
 
 impl Policy {
     fn filled(mut self) -> Self {
-        let sizes = self.batch_api.preset().map(|preset| preset.sizes()).unwrap_or_default();
+        let sizes = self.batch_api.sizes();
         self.max_batch = self.max_batch.or(sizes.max_batch).or(Some(BATCH_MEMBERS_DEFAULT));
         self.max_batch_bytes = self.max_batch_bytes.or(sizes.max_batch_bytes);
         self.weight = self.weight.or(sizes.weight);
@@ -39,6 +39,11 @@ impl Policy {
             let problem = "is missing: with `match: echo`, members of a batch are distinguished by what was sent, so a key of the content \
                            is needed";
             faults.add("distinct", problem);
+        }
+        if let (Way::Sqs(_), Some(bytes)) =
+            (&self.batch_api.way, self.max_batch_bytes.filter(|bytes| *bytes > SENT_BYTES_MAX))
+        {
+            faults.add("max_batch_bytes", format!("is {bytes}, a message has at most {SENT_BYTES_MAX} bytes"));
         }
         let Some((name, Preset { limits, docs, .. })) = self.batch_api.preset.as_deref().zip(self.batch_api.preset())
         else {

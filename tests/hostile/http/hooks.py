@@ -86,7 +86,7 @@ def before_call(context, case, kwargs):
         if "kind" in body:
             body["kind"] = path["kind"]
         # One of the ways of calling is needed where a preset has no URL of its own; no description of two fields says that.
-        if isinstance(batch_api, dict) and not any(batch_api.get(way) for way in ("url", "lambda", "command")):
+        if isinstance(batch_api, dict) and not any(batch_api.get(way) for way in ("url", "lambda", "sqs", "command")):
             batch_api["url"] = "https://example.com/"
         if expression := pick(EXPRESSIONS, json.dumps(body)):
             body |= {field: expression for field in ("target", "key") if isinstance(body.get(field), str)}

@@ -84,7 +84,7 @@ impl SimulatedApi {
         let members: Vec<String> = call.members.iter().map(|member| member.id.to_string()).collect();
         let url = match &batch_api.way {
             Way::Url(url) => url.as_str(),
-            Way::Lambda(_) | Way::Command(_) => "-",
+            Way::Lambda(_) | Way::Sqs(_) | Way::Command(_) => "-",
         };
         let what = format!("CALL {url} {} attempt {}: {}", request.key, call.attempt, members.join(" "));
         let made = self.make(&request);

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use fanfold::ids::TaskId;
 use fanfold::limits::{PROBE_PAUSE_MAX, REFUSED_MAX};
-use fanfold::store::batches::BatchStatus;
+use fanfold::messages::{HandleMessage, TaskRequest};
+use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::gates::{Gate, RefusedCall};
 use fanfold::store::places::{Party, Place};
 use fanfold_batch_api::{Answer, Call, CallError, Cause, RetryAfter};
@@ -47,6 +48,41 @@ async fn a_wrong_path_fails_nothing_and_the_kind_goes_on_when_it_is_mended() {
     for batch in stack.assert_settled(&tasks, 10).await.into_values() {
         assert_eq!((batch.succeeded.count(), batch.ended - batch.refused), (1, 1));
     }
+}
+
+/// A call that is too large is not sent. So it shows nothing of the batch API, although its task fails.
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_is_not_made_lets_no_kind_go_on() {
+    let (status, api) = ScriptedApi::answering(404);
+    let request = json!({"body": {"${members}": "${content}"}, "max_bytes": 200});
+    let batch_api = json!({"url": "https://example.com/", "request": request, "response": {"match": "none"}});
+    let changes = fanfold_tests::policy(json!({"max_attempts": 2, "batch_api": batch_api}));
+    let stack = TestStack::new(changes, api.clone(), Crash::never()).await;
+    let tasks = register(&stack, &DEPOTS[..3]).await;
+    stack.minutes(5).await;
+    assert!(gate(&stack).await.stopped.is_some());
+    let content = json!({"depot": "900", "order": "ORD-9", "x": "x".repeat(300)});
+    let large = TaskRequest { content, ..order(None, "900", 9) };
+    let large = stack.register.register(vec![large], "large").await.unwrap()[0].id;
+    stack.minutes(5).await;
+    let of_large = |batch: &Batch| batch.members.slot(&large).is_some();
+    let batch = async || stack.all_batches().await.into_iter().find(of_large).unwrap();
+    // It probes as soon as a probe is due.
+    let due = gate(&stack).await.stopped.unwrap().probe_at.since(stack.world.now());
+    tokio::time::sleep(due + Duration::from_millis(1)).await;
+    let attempt = batch().await.attempts + 1;
+    stack.handle_message(HandleMessage { batch: batch().await.id, attempt, more: false }).await;
+    stack.minutes(1).await;
+    let batch = batch().await;
+    assert_eq!((batch.status, batch.failed.count()), (BatchStatus::Done, 1));
+    assert!(batch.error(0).unwrap().contains("it was not sent"), "{batch:?}");
+    assert!(api.seen().iter().all(|seen| seen.call.target != "900"));
+    assert!(gate(&stack).await.stopped.is_some(), "the kind stands still");
+    status.store(200, Ordering::Relaxed);
+    stack.minutes(10).await;
+    assert_eq!(gate(&stack).await.stopped, None);
+    let others = stack.all_batches().await.into_iter().filter(|batch| !of_large(batch));
+    assert_eq!(others.map(|batch| batch.succeeded.count()).sum::<u64>(), tasks.len() as u64);
 }
 
 /// The example's batch API was busy for one call in twenty, and its kind stood still.

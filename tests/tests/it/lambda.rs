@@ -119,7 +119,7 @@ async fn too_large_a_call_is_not_sent_and_is_split() {
     let server = Server::start(|_, _| Deed::answer("200 OK", "", "null")).await;
     let call = two(&format!("\"{}\"", "x".repeat(EVENT_BYTES_MAX / 2)));
     let error = invoke(&server, &call).await.unwrap_err();
-    assert_eq!(error.cause, Cause::Status(413));
+    assert_eq!(error.cause, Cause::NotSent);
     assert!(
         error.message.contains("at most 6291456 are allowed as the event of a Lambda function"),
         "{}",

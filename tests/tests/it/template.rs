@@ -101,7 +101,7 @@ fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so()
             let Some([condition, statement, otherwise]) = parts else { continue };
             let condition = condition.as_str().unwrap();
             let function = match condition {
-                "CallsFunctions" => "HandleFunction",
+                "CallsFunctions" | "CallsQueues" | "FetchesSecrets" => "HandleFunction",
                 _ if condition.starts_with("Sends") || condition.starts_with("CallsBack") => "NotifyFunction",
                 _ => "ProduceFunction",
             };
@@ -119,6 +119,8 @@ fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so()
         ("ReadsObjects", "SourceObjectArns"),
         ("CallsBackDurableFunctions", "NoticeDurableFunctionArns"),
         ("CallsFunctions", "BatchApiFunctionArns"),
+        ("CallsQueues", "BatchApiQueueArns"),
+        ("FetchesSecrets", "BatchApiSecretArns"),
         ("SendsToEventBuses", "NoticeEventBusArns"),
         ("SendsToQueues", "NoticeQueueArns"),
     ];

@@ -47,10 +47,17 @@ impl Refused {
         let named = answer.headers().get("x-amzn-errortype").and_then(|value| value.to_str().ok()).map(str::to_owned);
         let retry_after = retry_after(answer.headers()).map(|asked| asked.delay(now));
         let body = start_of_body(&mut answer, EXCERPT_READ_BYTES_MAX).await;
-        let (code, message) = said(&body);
-        let code = code_of(&named.unwrap_or(code)).to_owned();
+        let code = error_code(named.as_deref(), &body);
+        let (_, message) = said(&body);
         Self { service: service.name(), status, code, message: shorten(&message, ERROR_BYTES_MAX).into(), retry_after }
     }
+}
+
+/// The code of an error that an API of AWS answered; empty if it has none. `named`: the header `x-amzn-errortype`.
+#[must_use]
+pub fn error_code(named: Option<&str>, body: &[u8]) -> String {
+    let code = named.map_or_else(|| said(body).0, str::to_owned);
+    code_of(&code).to_owned()
 }
 
 /// Code and message in the body of an error: JSON, or the XML of S3.

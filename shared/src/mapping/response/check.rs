@@ -16,6 +16,8 @@ impl ResponseMapping {
             ("ok", self.ok.is_some()),
             ("retry", self.retry.is_some()),
             ("error", self.error.is_some()),
+            ("code", self.code.is_some()),
+            ("retry_after", self.retry_after.is_some()),
             ("result", self.result.is_some()),
         ];
         if matching == Match::None {

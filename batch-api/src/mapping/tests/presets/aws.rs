@@ -48,8 +48,47 @@ fn kinesis() {
     // AWS APIs say by a status 400 that a call is to be repeated.
     let throttled =
         json!({"__type": "com.amazonaws.kinesis#ProvisionedThroughputExceededException", "message": "Rate exceeded"});
-    assert!(error(&api, &contents, 400, &throttled).0);
-    assert!(!error(&api, &contents, 400, &json!({"__type": "ResourceNotFoundException", "message": "no stream"})).0);
+    assert_eq!(cause(&api, &contents, &throttled), (Cause::Status(429), true));
+    let missing = json!({"__type": "ResourceNotFoundException", "message": "no stream"});
+    assert_eq!(cause(&api, &contents, &missing), (Cause::Status(404), false));
+}
+
+/// The cause of an error 400, and whether the call is repeated.
+fn cause(api: &BatchApi, contents: &[Value], body: &Value) -> (Cause, bool) {
+    let error = read(api, &call(contents), 400, body.to_string().as_bytes()).unwrap_err();
+    (error.cause, error.retriable)
+}
+
+/// AWS answers 400 to what concerns every call: nothing is wrong with the members, which are not split.
+#[test]
+fn errors_of_every_call_are_no_members_fault() {
+    for (name, with) in [
+        ("kinesis", json!({"stream": "s"})),
+        ("eventbridge", json!({"source": "s", "detail_type": "t"})),
+        ("sqs", json!({"queue_url": "q"})),
+        ("dynamodb", json!({"table": "t"})),
+        ("ses", json!({"from": "a@example.com", "template": "t"})),
+    ] {
+        let api = preset(name, with);
+        let contents = [json!({"k": 1}), json!({"k": 2})];
+        for code in
+            ["ThrottlingException", "AccessDeniedException", "ExpiredTokenException", "UnrecognizedClientException"]
+        {
+            let (of, _) =
+                cause(&api, &contents, &json!({"__type": format!("com.amazon.coral.service#{code}"), "message": "no"}));
+            assert!(of.concerns_every_batch() && !of.may_be_one_member(), "{name}: {code}: {of:?}");
+        }
+        let own = json!({"__type": "com.amazon.coral.validate#ValidationException", "message": "bad record"});
+        assert_eq!(cause(&api, &contents, &own), (Cause::Status(400), false), "{name}");
+        let members = call(&contents);
+        let mut mapping = Request::new(&api, &members).unwrap().mapping.unwrap();
+        mapping.error_type = Some("SendingPausedException:http://internal.amazon.com/x".to_owned());
+        let error = mapping.read(&members, 400, "400", b"{\"message\": \"no\"}").unwrap_err();
+        assert_eq!(error.cause, Cause::Status(403), "{name}: the header names the error, too");
+    }
+    let unsigned = batch_api(json!({"url": "https://example.com/", "response": {"match": "none"}}));
+    let denied = json!({"__type": "AccessDeniedException"});
+    assert_eq!(cause(&unsigned, &[json!(1)], &denied), (Cause::Status(400), false), "it is no API of AWS");
 }
 
 #[test]

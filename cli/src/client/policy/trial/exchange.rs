@@ -178,7 +178,7 @@ impl Batch {
 
 /// An answer as any batch API gives it, by member.
 fn as_any_batch_api(answer: Answer, call: &Call) -> (Vec<Option<Reading>>, Option<String>) {
-    let reading = |outcome, error| Reading { outcome, error, result: None };
+    let reading = Reading::new;
     let (named, problem) = match answer {
         Answer::AllSucceeded => {
             return (call.members.iter().map(|_| Some(reading(MemberOutcome::Succeeded, None))).collect(), None);
