@@ -237,16 +237,8 @@ impl ResponseMapping {
         let whole_retry = term("whole.retry", whole.retry.as_ref(), &OF_ANSWER);
         let whole_error = term("whole.error", whole.error.as_ref(), &OF_ANSWER);
         let pointers = self.items.as_ref().map_or(&[][..], Pointers::all);
-        let list = |pointer: &String| {
-            let name = pointer.strip_suffix('?').unwrap_or(pointer);
-            let step = |step: &str| {
-                compiler.text(&format!("{path}.items"), &step.replace("~1", "/").replace("~0", "~"), &OF_POINTER)
-            };
-            let steps = name.split('/').skip(1).map(step).collect();
-            ItemList { name: name.to_owned(), steps, optional: name.len() < pointer.len() }
-        };
         CompiledResponse {
-            lists: pointers.iter().map(list).collect(),
+            lists: pointers.iter().map(|pointer| list(&mut compiler, path, pointer)).collect(),
             matching,
             name,
             member,
@@ -263,6 +255,15 @@ impl ResponseMapping {
             whole_error,
         }
     }
+}
+
+/// The list at a pointer. `path`: the field that holds the mapping.
+fn list(compiler: &mut Compiler<'_>, path: &str, pointer: &str) -> ItemList {
+    let name = pointer.strip_suffix('?').unwrap_or(pointer);
+    let step =
+        |step: &str| compiler.text(&format!("{path}.items"), &step.replace("~1", "/").replace("~0", "~"), &OF_POINTER);
+    let steps = name.split('/').skip(1).map(step).collect();
+    ItemList { name: name.to_owned(), steps, optional: name.len() < pointer.len() }
 }
 
 #[cfg(test)]

@@ -89,6 +89,15 @@ fn a_function_reads_no_queue_but_its_own() {
     }
 }
 
+/// The function that has what a condition allows.
+fn function_of(condition: &str) -> &'static str {
+    match condition {
+        "CallsFunctions" | "CallsQueues" | "FetchesSecrets" => "HandleFunction",
+        _ if condition.starts_with("Sends") || condition.starts_with("CallsBack") => "NotifyFunction",
+        _ => "ProduceFunction",
+    }
+}
+
 /// Beside what a stack needs for itself, only what parameters name: by default nothing.
 #[test]
 fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so() {
@@ -100,11 +109,7 @@ fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so()
             let parts = statement["Fn::If"].as_array().map(Vec::as_slice);
             let Some([condition, statement, otherwise]) = parts else { continue };
             let condition = condition.as_str().unwrap();
-            let function = match condition {
-                "CallsFunctions" | "CallsQueues" | "FetchesSecrets" => "HandleFunction",
-                _ if condition.starts_with("Sends") || condition.starts_with("CallsBack") => "NotifyFunction",
-                _ => "ProduceFunction",
-            };
+            let function = function_of(condition);
             assert_eq!((name.as_str(), otherwise), (function, &json!({"Ref": "AWS::NoValue"})));
             let resource = match &statement["Resource"]["Fn::Split"] {
                 Value::Null => statement["Resource"].clone(),
