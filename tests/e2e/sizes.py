@@ -5,13 +5,13 @@ import sys
 import zlib
 
 # Three of them evaluate CEL expressions, and bring its parser; one of these unpacks objects as well. One speaks to every kind of
-# destination, and acks parents; one takes acks and counts, over HTTP and SQS; one calls batch APIs, maps requests and answers, keeps
-# rates and results, and takes outcomes over HTTP.
+# destination, acks parents, and reads results; one takes acks and counts, over HTTP and SQS; one calls batch APIs, maps requests
+# and answers, keeps rates and results, and takes outcomes over HTTP.
 LIMITS = {
     "ApiFunction": 4_450_000,
     "ProduceFunction": 3_950_000,
     "RegisterFunction": 3_750_000,
-    "NotifyFunction": 3_250_000,
+    "NotifyFunction": 3_300_000,
     "AckFunction": 3_200_000,
     "HandleFunction": 3_800_000,
 }

@@ -178,6 +178,9 @@ fn a_server_is_ended_by_sigterm_as_by_ctrl_c() {
         let mut line = String::new();
         printed.read_line(&mut line).unwrap();
         assert!(line.contains("http://127.0.0.1:"), "{line}");
+        line.clear();
+        printed.read_line(&mut line).unwrap();
+        assert!(line.starts_with("The dashboard is at http://127.0.0.1:"), "{line}");
         signal(&child, name);
         assert_eq!(child.wait().unwrap().code(), Some(0));
         let mut rest = String::new();
