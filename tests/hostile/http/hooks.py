@@ -85,9 +85,14 @@ def before_call(context, case, kwargs):
     elif case.path == "/policies/{kind}" and case.method == "PUT":
         if "kind" in body:
             body["kind"] = path["kind"]
-        # One of the ways of calling is needed where a preset has no URL of its own; no description of two fields says that.
-        if isinstance(batch_api, dict) and not any(batch_api.get(way) for way in ("url", "lambda", "sqs", "command")):
-            batch_api["url"] = "https://example.com/"
+        # One way of calling is needed where a preset has no URL of its own, and no more than one; no description of two fields says
+        # that.
+        if isinstance(batch_api, dict):
+            ways = [way for way in ("url", "lambda", "sqs", "command") if batch_api.get(way)]
+            for way in ways[1:]:
+                del batch_api[way]
+            if not ways:
+                batch_api["url"] = "https://example.com/"
         if expression := pick(EXPRESSIONS, json.dumps(body)):
             body |= {field: expression for field in ("target", "key") if isinstance(body.get(field), str)}
     elif case.path == "/tasks" and "tasks" in body:

@@ -32,11 +32,14 @@ def lost(server, entries):
 
 def remember(entry, fanouts, tasks):
     route, answer, body = entry["route"], entry["answer"], entry["body"] or {}
+    if route == "POST /fanouts/open":
+        for one, opened in zip(body["fanouts"], answer["fanouts"], strict=True):
+            remember({"route": "POST /fanouts", "answer": opened, "body": one}, fanouts, tasks)
     if route in ("POST /fanouts", "POST /fanouts/{id}/items"):
         fanout = fanouts.setdefault(answer.get("fanout") or answer["id"], {"groups": {}, "sealed": False, "ends": set()})
         fanout["groups"] |= {group["id"]: group["upto"] for group in answer["groups"]}
         if route == "POST /fanouts":
-            fanout["sealed"] |= bool(body.get("seal"))
+            fanout["sealed"] |= bool(body.get("seal") or body.get("tasks"))
             fanout["user_key"] = body.get("user_key")
             fanout["parent"], fanout["then"] = body.get("parent"), (body.get("then") or {}).get("kind")
             if body.get("mode") == "estimated":

@@ -194,7 +194,7 @@ fn handled(sim: &Sim, model: &Model, batches: &ByTask, cancelled: &BTreeSet<Task
             handled.iter().filter(|id| !model.may_be_released(id) && !model.may_be_released_to_others(id)).count();
         let worked = handled.iter().filter(|id| model.said.get(id).is_some_and(|said| said.succeeded)).count();
         let handled = handled.len();
-        let never = handled == 0 && !reissued && rivals.is_disjoint(cancelled);
+        let never = handled == 0 && !reissued && rivals.is_disjoint(cancelled) && !model.ended_before_its_tasks(id);
         if kept > 1 || worked > 1 || (never && task.accepted) {
             sim.violate(format!(
                 "task {id} (accepted: {}) or one with its key was handled {handled} times, {worked} of them worked",

@@ -113,6 +113,15 @@ pub(crate) fn ends(sim: &Sim, request: &Request, record: &Record, before: Option
     None
 }
 
+impl Model {
+    /// Whether a task is one that its fan-out was opened with, which was cut short: it may have been before its tasks were registered.
+    pub(crate) fn ended_before_its_tasks(&self, id: &TaskId) -> bool {
+        let TaskId::Item(item) = id else { return false };
+        let brought = self.fanouts.get(&item.fanout).is_some_and(|fanout| fanout.brought.contains(item));
+        brought && self.may_be_missing(item)
+    }
+}
+
 /// The header of a fan-out is written that is opened with tasks: from then on these must be registered.
 fn brought(model: &mut Model, id: Uuid) {
     let Some(fanout) = model.fanouts.get_mut(&id).filter(|fanout| fanout.items.is_empty()) else { return };
