@@ -12,6 +12,8 @@ import sys
 import time
 from collections import Counter
 
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "shared"))
+
 import lists
 from fanfold import Fanfold
 from services import PER_CALL, Company

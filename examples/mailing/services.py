@@ -1,10 +1,9 @@
 """What a company has before it has Fanfold: a service that knows its recipients, and one that sends mails."""
 
-import json
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from lists import share
+from serving import serve
 
 PAGE = 500
 PER_CALL = 50
@@ -21,32 +20,13 @@ class Company:
         self.bounced = []  # (to, content)
         self.calls = []  # (members, contents)
         self.lock = threading.Lock()
-        company = self
+        self.url = serve(self.answer)
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                if self.path == "/mails":
-                    status, answer = company.send(self.headers["Idempotency-Key"], body)
-                else:
-                    status, answer = 200, company.page(*self.path.split("/")[2:], body)
-                text = json.dumps(answer).encode()
-                self.send_response(status)
-                if status == 429:
-                    self.send_header("Retry-After", "1")
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+    def answer(self, path, headers, body):
+        if path != "/mails":
+            return 200, {}, self.page(*path.split("/")[2:], body)
+        status, document = self.send(headers["Idempotency-Key"], body)
+        return status, {"Retry-After": 1} if status == 429 else {}, document
 
     def page(self, name, content, asked):
         """A page of a list, of the recipients in this partition's share. `/lists/customers/A`: the list, the content."""

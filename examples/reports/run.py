@@ -13,6 +13,8 @@ import shutil
 import sys
 import time
 
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "shared"))
+
 import customers
 import page
 from fanfold import Fanfold

@@ -1,13 +1,12 @@
 """The company's own services: three that know something of customers, and one that makes reports."""
 
-import json
 import threading
 from collections import Counter
 from decimal import Decimal, InvalidOperation
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import customers
 import page
+from serving import serve
 
 
 class Refused(Exception):
@@ -53,26 +52,7 @@ class Company:
         self.calls = Counter()  # by service
         self.lock = threading.Lock()
         self.services = {"transactions": transactions, "orders": orders, "invoices": invoices, "report": self.report}
-        company = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                text = json.dumps(company.answer(self.path[1:], body)).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.url = serve(lambda path, _, call: (200, {}, self.answer(path[1:], call)))
 
     def answer(self, service, call):
         """One outcome per member: a bad one spoils no other."""

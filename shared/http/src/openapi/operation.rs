@@ -217,6 +217,13 @@ impl<'a> Operation<'a> {
         self
     }
 
+    /// Problems it may return.
+    #[must_use]
+    pub fn problems(mut self, codes: impl IntoIterator<Item = Code>) -> Self {
+        self.codes.extend(codes);
+        self
+    }
+
     /// Adds it to the description.
     pub fn end(mut self) {
         let problem = self.describer.answer::<Document<'static>>();

@@ -21,6 +21,11 @@ pub(super) fn router() -> Router<Arc<Api>> {
     Router::new().route("/fanouts", routing::post(open)).route("/fanouts/open", routing::post(open_several))
 }
 
+/// What a fan-out that is to be opened may be refused for.
+#[cfg(feature = "openapi")]
+const REFUSALS: [Code; 5] =
+    [Code::OutOfRange, Code::InvalidDestination, Code::InvalidFollow, Code::InvalidProducer, Code::InvalidTasks];
+
 #[cfg(feature = "openapi")]
 pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
@@ -32,11 +37,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .leads_to("getFanout", "id", "/id")
         .leads_to("addItems", "id", "/id")
         .leads_to("sealFanout", "id", "/id")
-        .problem(Code::OutOfRange)
-        .problem(Code::InvalidDestination)
-        .problem(Code::InvalidFollow)
-        .problem(Code::InvalidProducer)
-        .problem(Code::InvalidTasks)
+        .problems(REFUSALS)
         .end();
     describer
         .operation("POST", "/fanouts/open", "openFanouts", "Opens several fan-outs")
@@ -48,11 +49,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .body::<OpenSeveral>()
         .creates::<OpenedSeveral>("The fan-outs, in the order of the request.")
         .leads_to("getFanout", "id", "/fanouts/0/id")
-        .problem(Code::OutOfRange)
-        .problem(Code::InvalidDestination)
-        .problem(Code::InvalidFollow)
-        .problem(Code::InvalidProducer)
-        .problem(Code::InvalidTasks)
+        .problems(REFUSALS)
         .end();
 }
 

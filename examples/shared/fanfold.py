@@ -9,10 +9,10 @@ import urllib.request
 
 
 class Fanfold:
-    """`fanfold serve` on a free port, with its state in a folder, until it is stopped."""
+    """`fanfold serve` on a free port, until it is stopped. With `data` it keeps its state in that folder."""
 
-    def __init__(self, command, data):
-        arguments = ["serve", "--listen", "127.0.0.1:0", "--data", str(data)]
+    def __init__(self, command, data=None):
+        arguments = ["serve", "--listen", "127.0.0.1:0", *(["--data", str(data)] if data else [])]
         self.process = subprocess.Popen([*command, *arguments], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
         for line in self.process.stderr:
             if "http://" in line:
@@ -29,11 +29,20 @@ class Fanfold:
         with urllib.request.urlopen(request) as response:
             return json.load(response)
 
+    def open(self, user_key, source, partitions):
+        """A fan-out that reads a source by itself."""
+        producer = {"source": {"url": source}, "partitions": partitions}
+        return self.call("POST", "/fanouts", {"user_key": user_key, "producer": producer})["id"]
+
     def wait(self, fanout):
-        """The fan-out when it has ended."""
-        while not (answer := self.call("GET", f"/fanouts/{fanout}?wait=20s"))["ended"]:
-            pass
-        return answer
+        """The fan-out when it has ended. If its source fails, that is an error."""
+        while True:
+            answer = self.call("GET", f"/fanouts/{fanout}?wait=20s")
+            partitions = answer.get("producer", {}).get("partitions", [])
+            if failed := [partition["error"] for partition in partitions if partition["state"] == "failed"]:
+                raise SystemExit(f"{answer['user_key']}: {failed[0]}")
+            if answer["ended"]:
+                return answer
 
     def outcome(self, task):
         """A task when it has its outcome. It may still be on its way to be registered."""
