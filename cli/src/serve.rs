@@ -26,6 +26,13 @@ pub(crate) struct Server {
     task: JoinHandle<()>,
 }
 
+impl Server {
+    /// Says where the dashboard is.
+    pub(crate) fn say_dashboard(&self) {
+        say(format_args!("The dashboard is at http://{}{PATH}", self.address));
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         self.task.abort();
@@ -47,7 +54,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), Failure> {
     let running = stack.start(batch_api::local(folder.clone()), &folder, None, takes_commands(&listener)).await?;
     let server = start(listener, &running)?;
     say(format_args!("Fanfold's HTTP API is at http://{}; stop it with Ctrl-C", server.address));
-    say(format_args!("The dashboard is at http://{}{PATH}", server.address));
+    server.say_dashboard();
     stop.asked().await;
     drop(server);
     running.stop(&stop).await;

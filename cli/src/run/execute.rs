@@ -25,7 +25,7 @@ use crate::fail_fast::FailFast;
 use crate::failure::Failure;
 use crate::pages::Pages;
 use crate::say::say;
-use crate::serve;
+use crate::serve::{self, Server};
 use crate::stack::{EmbeddedStack, OfRun, Running};
 
 /// How long notices that are still to be delivered are waited for after the fan-out is complete.
@@ -58,6 +58,7 @@ impl Run<'_> {
         };
         let running = begun.stack.start(callers, &self.job.folder, Some(of_run), commands).await?;
         let served = listener.map(|listener| serve::start(listener, &running)).transpose()?;
+        served.iter().for_each(Server::say_dashboard);
         let mut notices = Notices::of(&begun.stack, begun.fanout)?;
         let alone = served.is_none();
         let work = async {
