@@ -32,6 +32,8 @@ pub(super) struct AgainPlan {
     max_batch: Option<u32>,
     /// When the reissue is cancelled after it was opened.
     cancel: Option<Duration>,
+    /// Whether it is cancelled once it has taken on a page, and perhaps not all.
+    cut: bool,
 }
 
 impl AgainPlan {
@@ -41,6 +43,7 @@ impl AgainPlan {
             missing: dice.chance(5_000),
             max_batch: dice.chance(3_000).then(|| 1 + dice.below(3) as u32),
             cancel: dice.chance(4_000).then(|| dice.skewed(Duration::from_millis(1), Duration::from_secs(120))),
+            cut: dice.chance(4_000),
         };
         if !dice.chance(6_000) {
             return None;
@@ -72,7 +75,11 @@ impl Passing for ReissueError {
 pub(super) async fn user(clients: &Arc<Clients>, plan: &ProducedPlan, old: Uuid) {
     let Some(again) = plan.again else { return };
     let Some(first) = reissue(clients, plan, again, old, "first").await else { return };
-    clients.spawn(cancel(Arc::clone(clients), again.cancel, first));
+    if again.cut {
+        clients.spawn(cut(Arc::clone(clients), first));
+    } else {
+        clients.spawn(cancel(Arc::clone(clients), again.cancel, first));
+    }
     resume(clients, first, at_rest).await;
     if let Some(rest) = reissue(clients, plan, again, old, "rest").await {
         resume(clients, rest, at_rest).await;
@@ -80,6 +87,23 @@ pub(super) async fn user(clients: &Arc<Clients>, plan: &ProducedPlan, old: Uuid)
     let again = AgainPlan { missing: true, ..again };
     if let Some(taken_on) = reissue(clients, plan, again, first, "taken on").await {
         resume(clients, taken_on, at_rest).await;
+    }
+}
+
+/// Cancels a reissue once its producer has taken on a page.
+async fn cut(clients: Arc<Clients>, id: Uuid) {
+    for _ in 0..2_000 {
+        let moved = move |steps: Arc<Steps>| {
+            async move {
+                let at = steps.producing.producers.get(id, 0).await?;
+                Ok::<_, fanfold::aws::StoreError>(at.is_none_or(|at| at.rows > 0 || !at.unfinished()))
+            }
+            .boxed()
+        };
+        if clients.until_done("api", &format!("GET /fanouts/{id}"), moved).await == Some(true) {
+            return cancel(clients, Some(Duration::ZERO), id).await;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
