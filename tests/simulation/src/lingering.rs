@@ -83,7 +83,7 @@ impl Line {
     }
 
     /// A leader forms no batch of fewer members than its policy's least before it has waited for as long as the policy says,
-    /// unless it was told not to look, or its lane drains. An intent was written just now.
+    /// unless it was told not to look, its lane drains, or it is full. An intent was written just now.
     pub(crate) fn has_enough(&self, request: &Request) {
         let Some((batch, lane, members)) = intended(request).filter(|(_, _, members)| !members.is_empty()) else {
             return;
@@ -91,7 +91,9 @@ impl Line {
         let (Ok(id), Ok(lane)) = (batch.parse::<Uuid>(), lane.parse::<Lane>()) else { return };
         let (enough, drained) = {
             let model = lock(&self.sim.model);
-            let enough = model.kinds.get(&lane.kind).and_then(|kind| kind.waits.enough);
+            // With a reissued task a batch may be full before it has that many.
+            let small = members.ids().iter().any(|id| model.is_reissued(id));
+            let enough = model.kinds.get(&lane.kind).and_then(|kind| kind.waits.enough).filter(|_| !small);
             (enough, Scope::of(&lane).iter().any(|scope| model.control.drained.contains(scope)))
         };
         let Some(Enough { members: least, wait }) = enough.filter(|_| !drained) else { return };
