@@ -28,7 +28,7 @@ build:
 e2e:
     tests/e2e/run
 
-# Tests the clients, also against `fanfold serve`.
+# Tests the clients, also against `fanfold up`.
 clients:
     clients/test
 

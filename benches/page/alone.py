@@ -120,7 +120,7 @@ def latency(result, charts):
     return f"""## Latency
 
 The time from sending `POST /tasks` with one task to its call, in milliseconds, with `linger: 0s`, one task after the other,
-on `fanfold serve`:
+on `fanfold up`:
 
 {table(["a single task in", "tasks", "median", "90 %", "longest"], rows)}
 A lane with `max_in_flight: 1`, batches of {lane["per_batch"]} and a batch API that answers at once handled

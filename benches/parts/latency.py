@@ -1,6 +1,6 @@
 """How long a single task waits for its call, and how many batches per second one lane does that may have one in flight.
 
-Both on `fanfold serve`, with a batch API that answers at once.
+Both on `fanfold up`, with a batch API that answers at once.
 """
 
 import http.client
@@ -76,7 +76,7 @@ def start(command, port, api, folder):
         path.write_text(json.dumps({"kind": kind, "batch_api": {"url": f"http://127.0.0.1:{api}/"}, **policy}))
         policies += ["--policy", str(path)]
     listen = ["--listen", f"127.0.0.1:{port}"]
-    return subprocess.Popen([command, "serve", *listen, *policies], stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([command, "up", *listen, *policies], stderr=subprocess.PIPE, text=True)
 
 
 def register(connection, kind, numbers):

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::client::ClientCommand;
+use crate::completions::CompletionsArgs;
+use crate::init::InitArgs;
 use crate::sandbox::SandboxArgs;
 
 /// Fans work out and folds it back: groups tasks by target into batches, calls your batch API with each batch as a whole, and
@@ -21,11 +23,13 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Init(InitArgs),
     Run(RunArgs),
-    Serve(ServeArgs),
+    Up(UpArgs),
     Sandbox(SandboxArgs),
     #[command(flatten)]
     Client(ClientCommand),
+    Completions(CompletionsArgs),
 }
 
 /// Handles every row of a folder's CSV or NDJSON file as a task, and waits for the last one.
@@ -89,7 +93,7 @@ pub(crate) struct RunArgs {
 ///   curl --json '{"items": 3, "seal": true}' localhost:8080/fanouts
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub(crate) struct ServeArgs {
+pub(crate) struct UpArgs {
     /// Where to listen: HOST:PORT.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub(crate) listen: String,

@@ -4,12 +4,14 @@ mod args;
 mod batch_api;
 mod check;
 mod client;
+mod completions;
 mod count;
 mod counters;
 mod fail_fast;
 mod failure;
 mod fault;
 mod guard;
+mod init;
 mod job;
 mod latencies;
 mod log;
@@ -24,6 +26,7 @@ mod sources;
 mod stack;
 mod stop;
 mod sweeping;
+mod up;
 
 use std::process::ExitCode;
 
@@ -43,8 +46,10 @@ async fn main() -> ExitCode {
     log::start(cli.verbose, matches!(cli.command, Command::Run(_)));
     let result = match cli.command {
         Command::Run(args) => run::run(args, cli.verbose > 0).await,
-        Command::Serve(args) => serve::serve(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Up(args) => up::up(args).await.map(|()| ExitCode::SUCCESS),
         Command::Sandbox(args) => sandbox::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Init(args) => init::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Completions(args) => completions::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Client(command) => client::run(command).await,
     };
     match result {

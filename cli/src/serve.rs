@@ -1,23 +1,17 @@
-//! `fanfold serve`, and the HTTP API in general.
+//! Serving the HTTP API and the dashboard of a stack in this process.
 
 use std::net::SocketAddr;
 
-use fanfold::config::variables;
-use fanfold::store::policies::Policies;
 use fanfold_dashboard::{Dashboard, PATH};
 use fanfold_local::http::{self, Timeouts};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::args::ServeArgs;
-use crate::batch_api;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::guard::guard;
-use crate::policies;
 use crate::say::say;
-use crate::stack::{EmbeddedStack, Running};
-use crate::stop::Stop;
+use crate::stack::Running;
 
 /// A server; it ends when this is dropped.
 #[derive(Debug)]
@@ -27,6 +21,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Says where the dashboard is.
     pub(crate) fn say_dashboard(&self) {
         say(format_args!("The dashboard is at http://{}{PATH}", self.address));
@@ -37,28 +36,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-/// Serves a stack until Ctrl-C or SIGTERM.
-pub(crate) async fn serve(args: ServeArgs) -> Result<(), Failure> {
-    let wanted = policies::read(&args.policy, true)?;
-    let listener = bind(&args.listen).await?;
-    let stack = EmbeddedStack::open(args.data.as_deref()).await?;
-    let stop = Stop::listen()?;
-    let table = stack.surroundings("ApiFunction").table(variables::POLICIES_TABLE)?;
-    let policies = Policies::new(table);
-    for policy in &wanted {
-        policies.put(policy.policy()).await?;
-    }
-    let folder = std::env::current_dir().map_err(|error| Failure::io("the current folder", error))?;
-    let running = stack.start(batch_api::local(folder.clone()), &folder, None, takes_commands(&listener)).await?;
-    let server = start(listener, &running)?;
-    say(format_args!("Fanfold's HTTP API is at http://{}; stop it with Ctrl-C", server.address));
-    server.say_dashboard();
-    stop.asked().await;
-    drop(server);
-    running.stop(&stop).await;
-    Ok(())
 }
 
 /// Takes an address to listen on: `127.0.0.1:8080`, or a name, such as `localhost:8080`.

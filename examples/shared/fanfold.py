@@ -9,10 +9,10 @@ import urllib.request
 
 
 class Fanfold:
-    """`fanfold serve` on a free port, until it is stopped. With `data` it keeps its state in that folder."""
+    """`fanfold up` on a free port, until it is stopped. With `data` it keeps its state in that folder."""
 
     def __init__(self, command, data=None):
-        arguments = ["serve", "--listen", "127.0.0.1:0", *(["--data", str(data)] if data else [])]
+        arguments = ["up", "--listen", "127.0.0.1:0", *(["--data", str(data)] if data else [])]
         self.process = subprocess.Popen([*command, *arguments], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
         for line in self.process.stderr:
             if "http://" in line:

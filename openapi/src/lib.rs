@@ -34,7 +34,7 @@ pub fn document() -> Value {
         "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
     });
     let servers = json!([
-        {"url": "http://localhost:8080", "description": "`fanfold serve`, which needs no signature"},
+        {"url": "http://localhost:8080", "description": "`fanfold up`, which needs no signature"},
         {
             "url": "https://{api}.execute-api.{region}.amazonaws.com",
             "description": "The deployed stack: the address in its output `Url`",

@@ -1,4 +1,4 @@
-// A stack of its own for a test: `fanfold serve`, `fanfold sandbox`, a browser.
+// A stack of its own for a test: `fanfold up`, `fanfold sandbox`, a browser.
 import {spawn} from "node:child_process";
 import {mkdtemp, rm} from "node:fs/promises";
 import {createServer} from "node:net";
@@ -44,7 +44,7 @@ export class Stack {
     stack.folder = await mkdtemp(join(tmpdir(), "fanfold-dashboard-"));
     stack.children = [
       await start(["sandbox", "--listen", `127.0.0.1:${api}`, ...sandbox], "stop it with"),
-      await start(["serve", "--listen", `127.0.0.1:${port}`, "--data", stack.folder], "dashboard is at"),
+      await start(["up", "--listen", `127.0.0.1:${port}`, "--data", stack.folder], "dashboard is at"),
     ];
     stack.browser = await chromium.launch({executablePath: process.env.CHROMIUM, args: BROWSER});
     return stack;

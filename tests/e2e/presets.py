@@ -224,7 +224,7 @@ def main():
             for name, (text, _) in all_scenarios.items():
                 files += ["--policy", os.path.join(folder, f"{name}.json")]
                 pathlib.Path(files[-1]).write_text(json.dumps(text))
-            command = [fanfold, "serve", "--listen", STACK, "--data", os.path.join(folder, "data"), *files]
+            command = [fanfold, "up", "--listen", STACK, "--data", os.path.join(folder, "data"), *files]
             kept = {"AWS_ENDPOINT_URL_SQS": EMULATOR, "AWS_ENDPOINT_URL_SECRETS_MANAGER": EMULATOR, "FANFOLD_SECRET_E2E": "secretsmanager:shop/e2e#key"}
             started.append(subprocess.Popen(command, env={**environment, **kept}))
 

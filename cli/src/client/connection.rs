@@ -1,11 +1,13 @@
 //! The address of the stack, and the credentials for it.
 
-use aws_sdk_sqs::config::{Credentials, Region, SharedCredentialsProvider};
+use aws_sdk_sqs::config::{Region, SharedCredentialsProvider};
 use aws_types::SdkConfig;
 use clap::Args;
 use fanfold_client::{ClientError, Fanfold};
 use serde_json::Value;
 
+use super::aws_cli::AwsCli;
+use super::credentials::{self, OfAwsCli};
 use super::print::print;
 use super::refusal::Refusal;
 use crate::failure::Failure;
@@ -14,16 +16,29 @@ use crate::fault::Fault;
 /// How often a request is sent, within about a second.
 const ATTEMPTS: u32 = 3;
 
+/// Where `fanfold up` listens by default.
+const LOCAL: &str = "http://127.0.0.1:8080";
+
 /// Options of all commands that are clients of a stack.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct Connection {
-    /// The address of the stack's HTTP API: what `fanfold serve` prints, or the output `Url` of a deployed
-    /// stack. Unless it is on this machine, requests are signed with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY
-    /// and, if set, AWS_SESSION_TOKEN, for the region in the address or else AWS_REGION.
-    #[arg(long, value_name = "URL", env = "FANFOLD_ENDPOINT", default_value = "http://127.0.0.1:8080")]
+    /// The address of the stack's HTTP API: what `fanfold up` prints, or the output `Url` of a deployed stack.
+    /// Unless it is on this machine, requests are signed, for the region in the address or else --region.
+    #[arg(long, value_name = "URL", env = "FANFOLD_ENDPOINT", default_value = LOCAL)]
     endpoint: String,
+    /// A deployed stack, by its name in CloudFormation, instead of the address. Needs the AWS CLI.
+    #[arg(long, value_name = "NAME")]
+    stack: Option<String>,
+    /// The profile whose credentials sign requests, as the AWS CLI knows it. By default they are signed with
+    /// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, if these are set, or else with the
+    /// credentials that the AWS CLI uses.
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// The region of the stack. Default: the variable AWS_REGION or AWS_DEFAULT_REGION, or the profile's.
+    #[arg(long, value_name = "REGION")]
+    region: Option<String>,
     /// Do not sign requests, wherever the stack is.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "profile")]
     no_sign: bool,
     /// Print only one JSON document.
     #[arg(long)]
@@ -49,17 +64,60 @@ impl Connection {
         self.json
     }
 
+    /// The AWS CLI, with the profile and the region that were given.
+    pub(super) fn aws_cli(&self) -> AwsCli {
+        AwsCli { profile: self.profile.clone(), region: self.region.clone() }
+    }
+
     /// The same, with this many attempts per request.
     pub(super) fn patient(self, attempts: u32) -> Result<Stack, Failure> {
-        let Self { endpoint, no_sign, json } = self;
         let unusable = |problem: &dyn std::fmt::Display| Failure::from(Fault::new("--endpoint", problem));
         let wrong = |error: ClientError| unusable(&error.to_string().trim_start_matches("url: "));
+        let endpoint = match &self.stack {
+            Some(name) => self.aws_cli().url(name).map_err(|error| Fault::new("--stack", error))?,
+            None => self.endpoint.clone(),
+        };
         let mut api = Fanfold::new(&endpoint).map_err(wrong)?.attempts(attempts);
-        if !no_sign && !on_this_machine(&endpoint) {
-            let config = signer(&endpoint, |name| std::env::var(name).ok().filter(|value| !value.is_empty()));
-            api = api.signed(&config.map_err(|problem| unusable(&problem))?).map_err(wrong)?;
+        if !self.no_sign && (self.profile.is_some() || !on_this_machine(&endpoint)) {
+            api = api.signed(&self.signer(&endpoint)?).map_err(wrong)?;
         }
-        Ok(Stack { api, endpoint, attempts, json })
+        Ok(Stack { api, endpoint, attempts, json: self.json })
+    }
+
+    /// Credentials and region to sign requests with.
+    fn signer(&self, endpoint: &str) -> Result<SdkConfig, Failure> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let of_environment = || if self.profile.is_none() { credentials::of_environment(variable) } else { None };
+        let credentials = match of_environment() {
+            Some(credentials) => credentials,
+            None => self.of_aws_cli(endpoint)?,
+        };
+        let region = region(endpoint, self.region.as_deref(), variable).or_else(|| self.aws_cli().region());
+        let Some(region) = region else {
+            let problem = format!("`{endpoint}` names no region to sign requests for: set it, or AWS_REGION");
+            return Err(Fault::new("--region", problem).into());
+        };
+        let config = SdkConfig::builder().region(Region::new(region));
+        Ok(config.credentials_provider(credentials).build())
+    }
+
+    /// The credentials that the AWS CLI has.
+    fn of_aws_cli(&self, endpoint: &str) -> Result<SharedCredentialsProvider, Failure> {
+        let cli = self.aws_cli();
+        if self.profile.is_none() && !AwsCli::is_there() {
+            let problem = format!(
+                "requests to `{endpoint}` are signed, since it is not on this machine: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, \
+                 install the AWS CLI, or use --no-sign"
+            );
+            return Err(Fault::new("--endpoint", problem).into());
+        }
+        let found = cli.credentials().map_err(|error| {
+            Fault::new(
+                "--profile",
+                format_args!("requests to `{endpoint}` are signed, and there are no credentials: {error}"),
+            )
+        })?;
+        Ok(SharedCredentialsProvider::new(OfAwsCli::new(cli, found)))
     }
 }
 
@@ -101,22 +159,11 @@ fn on_this_machine(endpoint: &str) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Credentials and region to sign with.
-fn signer(endpoint: &str, variable: impl Fn(&str) -> Option<String>) -> Result<SdkConfig, String> {
-    let Some((id, secret)) = variable("AWS_ACCESS_KEY_ID").zip(variable("AWS_SECRET_ACCESS_KEY")) else {
-        return Err(format!(
-            "requests to `{endpoint}` are signed, since it is not on this machine: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY \
-             (`aws configure export-credentials --format env` prints them), or use --no-sign"
-        ));
-    };
+/// The region to sign for: the one in the address, the one that was given, or the environment's.
+fn region(endpoint: &str, given: Option<&str>, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let mut parts = host(endpoint).split('.').skip_while(|part| *part != "execute-api");
-    let region = parts.nth(1).map(str::to_owned).or_else(|| variable("AWS_REGION"));
-    let Some(region) = region.or_else(|| variable("AWS_DEFAULT_REGION")) else {
-        return Err(format!("`{endpoint}` names no region to sign requests for: set AWS_REGION"));
-    };
-    let credentials = Credentials::new(id, secret, variable("AWS_SESSION_TOKEN"), None, "environment");
-    let config = SdkConfig::builder().region(Region::new(region));
-    Ok(config.credentials_provider(SharedCredentialsProvider::new(credentials)).build())
+    let named = parts.nth(1).map(str::to_owned).or_else(|| given.map(str::to_owned));
+    named.or_else(|| variable("AWS_REGION")).or_else(|| variable("AWS_DEFAULT_REGION"))
 }
 
 #[cfg(test)]
@@ -139,14 +186,11 @@ mod tests {
 
     #[test]
     fn requests_are_signed_for_the_region_of_the_address() {
-        let keys = |name: &str| name.starts_with("AWS_").then(|| name.to_lowercase());
-        let region = |endpoint: &str| signer(endpoint, keys).map(|config| config.region().map(ToString::to_string));
-        assert_eq!(region("https://a1.execute-api.eu-west-1.amazonaws.com"), Ok(Some("eu-west-1".to_owned())));
-        assert_eq!(region("https://fanfold.example.com"), Ok(Some("aws_region".to_owned())));
-        let nothing = signer("https://fanfold.example.com", |_| None).map(|_| ());
-        assert!(nothing.is_err_and(|problem| problem.contains("AWS_ACCESS_KEY_ID")));
-        let nowhere = |name: &str| keys(name).filter(|_| !name.ends_with("REGION"));
-        let nothing = signer("https://fanfold.example.com", nowhere).map(|_| ());
-        assert!(nothing.is_err_and(|problem| problem.contains("AWS_REGION")));
+        let variables = |name: &str| Some(name.to_lowercase());
+        let of = |endpoint: &str, given| region(endpoint, given, variables);
+        assert_eq!(of("https://a1.execute-api.eu-west-1.amazonaws.com", Some("x")).as_deref(), Some("eu-west-1"));
+        assert_eq!(of("https://fanfold.example.com", Some("eu-west-2")).as_deref(), Some("eu-west-2"));
+        assert_eq!(of("https://fanfold.example.com", None).as_deref(), Some("aws_region"));
+        assert_eq!(region("https://fanfold.example.com", None, |_| None), None);
     }
 }

@@ -2,8 +2,11 @@
 
 mod ack;
 mod add;
+mod aws_cli;
+mod batches;
 mod cancel;
 mod connection;
+mod credentials;
 mod dashboard;
 mod items;
 mod lanes;
@@ -15,6 +18,7 @@ mod print;
 mod redrive;
 mod refusal;
 mod reissue;
+mod reset;
 mod results;
 mod scope;
 mod seal;
@@ -24,12 +28,14 @@ mod switches;
 mod tasks;
 mod view;
 mod wait;
+mod watch;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 use uuid::Uuid;
 
+pub(crate) use self::print::print;
 pub(crate) use self::refusal::Refusal;
 use crate::failure::Failure;
 
@@ -47,7 +53,9 @@ pub(crate) enum ClientCommand {
     Ack(ack::AckArgs),
     Cancel(cancel::CancelArgs),
     Reissue(reissue::ReissueArgs),
+    Reset(reset::ResetArgs),
     Redrive(redrive::RedriveArgs),
+    Batches(batches::BatchesArgs),
     Lanes(lanes::LanesArgs),
     Switches(switches::SwitchesArgs),
     Dashboard(dashboard::DashboardArgs),
@@ -72,7 +80,9 @@ pub(crate) async fn run(command: ClientCommand) -> Result<ExitCode, Failure> {
         ClientCommand::Ack(args) => ack::run(args).await,
         ClientCommand::Cancel(args) => cancel::run(args).await,
         ClientCommand::Reissue(args) => reissue::run(args).await,
+        ClientCommand::Reset(args) => reset::run(args).await,
         ClientCommand::Redrive(args) => redrive::run(args).await,
+        ClientCommand::Batches(args) => batches::run(args).await,
         ClientCommand::Lanes(args) => lanes::run(args).await,
         ClientCommand::Switches(args) => switches::run(args).await,
         ClientCommand::Dashboard(args) => dashboard::run(args).await,

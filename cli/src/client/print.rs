@@ -2,10 +2,12 @@
 
 use std::io::{ErrorKind, Write};
 
+use serde_json::Value;
+
 use crate::failure::Failure;
 
 /// Prints some lines. Returns whether the output is still read.
-pub(super) fn print(text: &str) -> Result<bool, Failure> {
+pub(crate) fn print(text: &str) -> Result<bool, Failure> {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
@@ -13,6 +15,11 @@ pub(super) fn print(text: &str) -> Result<bool, Failure> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(Failure::io("standard output", error)),
     }
+}
+
+/// Texts of several records, with an empty line between them.
+pub(super) fn paragraphs(records: &[Value], text: impl Fn(&Value) -> String) -> String {
+    records.iter().map(text).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Lays out rows under their heads, in columns as wide as needed. A column whose head begins with a space is aligned right.

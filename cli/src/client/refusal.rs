@@ -6,7 +6,7 @@ use fanfold_client::{ClientError, Problem};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error(
-        "no stack answers at {endpoint}: {cause} ({request}, tried {attempts} times); start one with `fanfold serve`, or name another \
+        "no stack answers at {endpoint}: {cause} ({request}, tried {attempts} times); start one with `fanfold up`, or name another \
          one with --endpoint or FANFOLD_ENDPOINT"
     )]
     Unreachable { endpoint: String, request: String, attempts: u32, cause: String },

@@ -13,8 +13,10 @@ use super::fanout_id;
 use super::print::print;
 use crate::failure::Failure;
 
-/// Lists the results of a fan-out's tasks: a JSON object per line (NDJSON) for each task that succeeded or failed, with
-/// its result if the policy keeps results.
+/// Lists the results of a fan-out's tasks as NDJSON.
+///
+/// There is a JSON object per line for each task that succeeded or failed, with its result if the policy
+/// keeps results.
 ///
 ///   fanfold results ID | jq -c 'select(.outcome == "succeeded") | .result'
 #[derive(Debug, Args)]

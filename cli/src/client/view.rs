@@ -73,6 +73,11 @@ pub(super) fn shown(text: &str) -> String {
     beginning(text.as_bytes(), TEXT_BYTES_MAX)
 }
 
+/// A word of the API's, such as an id or a status.
+pub(super) fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
 /// Formats a time in milliseconds since 1970.
 pub(super) fn moment(milliseconds: u64) -> String {
     Timestamp(milliseconds).rfc3339_seconds()

@@ -156,7 +156,7 @@ impl Run<'_> {
             };
             tokio::select! {
                 quiet = tokio::time::timeout(LAST_NOTICES, stack.quiet()) => if quiet.is_err() {
-                    say("some notices are not delivered yet; `fanfold serve` with the same --data delivers them");
+                    say("some notices are not delivered yet; `fanfold up` with the same --data delivers them");
                 },
                 _ = self.stop.asked() => {}
                 () = explain => {}

@@ -1,4 +1,4 @@
-//! What is done again: `fanfold reissue`, `fanfold tasks reset`, `fanfold redrive`.
+//! What is done again: `fanfold reissue`, `fanfold reset`, `fanfold redrive`.
 
 use serde_json::{Value, json};
 
@@ -66,14 +66,14 @@ fn failed_tasks_wait_again() {
         stack.server.wait(&format!("/tasks/{id}"), "status", &json!("failed"));
     }
     stack.folder.write("mended", "");
-    let new = stack.ok(&["tasks", "reset", &ids[0]]);
-    assert_eq!(stack.ok(&["tasks", "reset", &ids[0]]), new, "a repetition");
+    let new = stack.ok(&["reset", &ids[0]]);
+    assert_eq!(stack.ok(&["reset", &ids[0]]), new, "a repetition");
     stack.server.wait(&format!("/tasks/{new}"), "status", &json!("succeeded"));
-    let all = stack.json(&["tasks", "reset", "--kind", "brittle"]);
+    let all = stack.json(&["reset", "--kind", "brittle"]);
     assert_eq!(all, json!({"reset": 1, "known": 1, "refused": 0}));
-    let text = stack.ok(&["tasks", "reset", "--kind", "brittle", "--target", "all"]);
+    let text = stack.ok(&["reset", "--kind", "brittle", "--target", "all"]);
     assert_eq!(text, "target all of kind brittle: 0 tasks wait again, 2 were reset before or are duplicates");
-    let partly = stack.run(&["tasks", "reset", &new, NOBODY, &ids[1]]);
+    let partly = stack.run(&["reset", &new, NOBODY, &ids[1]]);
     assert_eq!(code(&partly), 1, "{}", stderr(&partly));
     assert!(stderr(&partly).contains("409 task_not_failed") && stderr(&partly).contains("404 unknown_task"));
     assert_eq!(String::from_utf8_lossy(&partly.stdout).lines().count(), 1);
@@ -102,8 +102,8 @@ fn what_cannot_be_meant_is_refused_before_anything_is_asked() {
         &["reissue", "x"],
         &["reissue", NOBODY, "--content", "a:b:1"],
         &outstanding,
-        &["tasks", "reset"],
-        &["tasks", "reset", NOBODY, "--kind", "row"],
+        &["reset"],
+        &["reset", NOBODY, "--kind", "row"],
         &["redrive", "ack", "--all"],
     ] {
         let output = command("http://127.0.0.1:1", arguments).output().unwrap();

@@ -1,8 +1,9 @@
-//! The command as a client of `fanfold serve`, as scripts and people use it.
+//! The command as a client of `fanfold up`, as scripts and people use it.
 
+mod aws_cli;
+mod shown;
 pub(crate) mod stack;
 
-use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -218,40 +219,10 @@ fn without_a_server_the_error_says_what_to_do() {
     let output = command(&format!("http://{free}"), &["list"]).output().unwrap();
     assert_eq!(code(&output), 1);
     for part in
-        [&format!("no stack answers at http://{free}"), "refused", "GET /fanouts", "tried 3 times", "`fanfold serve`"]
+        [&format!("no stack answers at http://{free}"), "refused", "GET /fanouts", "tried 3 times", "`fanfold up`"]
     {
         assert!(stderr(&output).contains(part), "`{part}` is not in: {}", stderr(&output));
     }
-}
-
-/// The head of the request that a command sends to an address that is not on this machine for all it knows.
-fn sent(arguments: &[&str], variables: &[(&str, &str)]) -> Vec<String> {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let endpoint = format!("http://0.0.0.0:{}", listener.local_addr().unwrap().port());
-    let mut process =
-        command(&endpoint, arguments).envs(variables.iter().copied()).stdout(Stdio::null()).spawn().unwrap();
-    let (mut stream, _) = listener.accept().unwrap();
-    let lines = BufReader::new(stream.try_clone().unwrap()).lines().map(|line| line.unwrap().to_lowercase());
-    let head = lines.take_while(|line| !line.is_empty()).collect();
-    let body = json!({"fanouts": []}).to_string();
-    write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len()).unwrap();
-    assert!(process.wait().unwrap().success());
-    head
-}
-
-#[test]
-fn requests_to_elsewhere_are_signed_unless_they_are_not_to_be() {
-    let keys = [("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"), ("AWS_SECRET_ACCESS_KEY", "secret"), ("AWS_REGION", "eu-west-1")];
-    let head = sent(&["list"], &[&keys[..], &[("AWS_SESSION_TOKEN", "token")]].concat());
-    let signature = head.iter().find(|line| line.starts_with("authorization: ")).unwrap();
-    assert!(signature.contains("aws4-hmac-sha256 credential=akidexample/"), "{signature}");
-    assert!(signature.contains("/eu-west-1/execute-api/aws4_request"), "{signature}");
-    assert!(head.contains(&"x-amz-security-token: token".to_owned()), "{head:?}");
-    let head = sent(&["list", "--no-sign"], &[]);
-    assert!(
-        head[0].starts_with("get /fanouts") && !head.iter().any(|line| line.starts_with("authorization")),
-        "{head:?}"
-    );
 }
 
 /// Registers rows of a shop, each on its own.

@@ -170,7 +170,7 @@ fn there_are_no_colours_where_there_is_no_terminal() {
 fn a_server_is_ended_by_sigterm_as_by_ctrl_c() {
     for name in ["-TERM", "-INT"] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_fanfold"))
-            .args(["serve", "--listen", "localhost:0"])
+            .args(["up", "--listen", "localhost:0"])
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();

@@ -22,9 +22,9 @@ OTHER = f"{FANOUT}:01890000-0000-7000-8000-00000000000c"
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[str]:
-    """The address of `fanfold serve`."""
+    """The address of `fanfold up`."""
     process = subprocess.Popen(
-        [os.environ["FANFOLD"], "serve", "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True
+        [os.environ["FANFOLD"], "up", "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True
     )
     try:
         assert process.stderr

@@ -1,4 +1,4 @@
-"""The client over `fanfold serve`, as a user has it."""
+"""The client over `fanfold up`, as a user has it."""
 
 import json
 import threading

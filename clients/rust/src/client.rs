@@ -70,7 +70,7 @@ pub struct Fanfold {
 }
 
 impl Fanfold {
-    /// A client of the API at `url`: output `Url` of the stack, or what `fanfold serve` prints. It does not sign requests: see
+    /// A client of the API at `url`: output `Url` of the stack, or what `fanfold up` prints. It does not sign requests: see
     /// [`Self::signed`].
     ///
     /// # Errors

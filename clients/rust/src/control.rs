@@ -76,12 +76,28 @@ impl Fanfold {
         pages.map_ok(|page| stream::iter(page.lanes.into_iter().map(Ok))).try_flatten()
     }
 
+    /// A task, as the API shows it.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn task(&self, id: &str) -> Result<Value, ClientError> {
+        self.http.call(Method::GET, &format!("/tasks/{}", encoded(id)), None, None).await
+    }
+
+    /// A batch, as the API shows it.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn batch(&self, id: &str) -> Result<Value, ClientError> {
+        self.http.call(Method::GET, &format!("/batches/{}", encoded(id)), None, None).await
+    }
+
     /// Cancels a task that no batch has claimed. Returns it.
     ///
     /// # Errors
     /// A batch has claimed it (409, `task_not_waiting`); see [`ClientError`].
     pub async fn cancel_task(&self, id: &str) -> Result<Value, ClientError> {
-        self.http.call(Method::DELETE, &format!("/tasks/{id}"), None, None).await
+        self.http.call(Method::DELETE, &format!("/tasks/{}", encoded(id)), None, None).await
     }
 
     /// Cancels the tasks of a kind, a target or a lane that no batch has claimed, page by page. Returns how many are cancelled.
@@ -103,7 +119,7 @@ impl Fanfold {
     /// # Errors
     /// It has not failed, or is an item (409); see [`ClientError`].
     pub async fn reset_task(&self, id: &str) -> Result<Value, ClientError> {
-        self.http.call(Method::POST, &format!("/tasks/{id}/reset"), None, None).await
+        self.http.call(Method::POST, &format!("/tasks/{}/reset", encoded(id)), None, None).await
     }
 
     /// Resets the failed tasks of a kind, a target or a lane that are not items, page by page.

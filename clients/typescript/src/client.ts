@@ -110,7 +110,7 @@ export type ItemsState = "failed" | "pending" | "succeeded" | "duplicate" | "mis
 export class Fanfold {
   readonly #http: Http;
 
-  /** `url`: the address of the HTTP API: output `Url` of the stack, or what `fanfold serve` prints. */
+  /** `url`: the address of the HTTP API: output `Url` of the stack, or what `fanfold up` prints. */
   constructor(url: string, options: FanfoldOptions = {}) {
     const { credentials, region, sign, attempts = 5, timeout = 30_000 } = options;
     this.#http = new Http(url, { credentials, region, sign, attempts, timeout });

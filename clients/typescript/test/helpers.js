@@ -14,9 +14,9 @@ export const OTHER = `${FANOUT}:01890000-0000-7000-8000-00000000000c`;
 /** The group with this number. */
 export const group = (number) => `${FANOUT}:01890000-0000-7000-8000-${number.toString(16).padStart(12, "0")}`;
 
-/** Starts `fanfold serve`; answers its address. It ends with the test. */
+/** Starts `fanfold up`; answers its address. It ends with the test. */
 export async function stack(test) {
-  const server = spawn(process.env.FANFOLD, ["serve", "--listen", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"] });
+  const server = spawn(process.env.FANFOLD, ["up", "--listen", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"] });
   test.after(async () => {
     server.kill();
     await once(server, "exit");

@@ -1,4 +1,4 @@
-"""Starts `fanfold serve`, has schemathesis send its requests, sends some that it cannot, and looks what is left."""
+"""Starts `fanfold up`, has schemathesis send its requests, sends some that it cannot, and looks what is left."""
 
 import http.client
 import json
@@ -28,7 +28,7 @@ POLICIES = {
 
 
 class Server:
-    """`fanfold serve` on a free port, over a folder."""
+    """`fanfold up` on a free port, over a folder."""
 
     def __init__(self, binary, folder):
         self.log = pathlib.Path(folder, "serve.log")
@@ -39,7 +39,7 @@ class Server:
         environment = {name: value for name, value in os.environ.items() if name.lower() != "no_proxy"}
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
             environment |= {name: proxy, name.lower(): proxy}
-        command = [binary, "serve", "--listen", "127.0.0.1:0", "--data", f"{folder}/data"]
+        command = [binary, "up", "--listen", "127.0.0.1:0", "--data", f"{folder}/data"]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(command, cwd=folder, stderr=log, env=environment)
         self.url = self.wait()

@@ -69,7 +69,7 @@ impl Server {
         Self { stack, router, listens: None }
     }
 
-    /// The same as `fanfold serve` serves it, on a port: for tests on real time.
+    /// The same as `fanfold up` serves it, on a port: for tests on real time.
     async fn listening() -> Self {
         let server = Self::start().await;
         let listens = Some(wire::serve(server.router.clone()).await);

@@ -1,8 +1,8 @@
 //! `fanfold tasks`.
 
 mod cancel;
+mod get;
 mod register;
-mod reset;
 mod rows;
 
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
 
-/// Tasks: registers, cancels and resets them.
+/// Tasks: registers, shows and cancels them.
 #[derive(Debug, Args)]
 pub(crate) struct TasksArgs {
     #[command(subcommand)]
@@ -21,14 +21,14 @@ pub(crate) struct TasksArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     Register(register::RegisterArgs),
+    Get(get::GetTasksArgs),
     Cancel(cancel::CancelTasksArgs),
-    Reset(reset::ResetTasksArgs),
 }
 
 pub(super) async fn run(args: TasksArgs) -> Result<ExitCode, Failure> {
     match args.what {
         What::Register(args) => register::run(args).await,
+        What::Get(args) => get::run(args).await,
         What::Cancel(args) => cancel::run(args).await,
-        What::Reset(args) => reset::run(args).await,
     }
 }

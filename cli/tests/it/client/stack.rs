@@ -1,4 +1,4 @@
-//! A stack that `fanfold serve` runs, and the command as its client.
+//! A stack that `fanfold up` runs, and the command as its client.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 use crate::folder::{Folder, stderr};
-use crate::serve::Server;
+use crate::up::Server;
 
 /// An id that nothing has.
 pub(crate) const NOBODY: &str = "01890000-0000-7000-8000-000000000001";
@@ -19,6 +19,8 @@ pub(crate) fn command(endpoint: &str, arguments: &[&str]) -> Command {
     {
         command.env_remove(variable);
     }
+    // There is no AWS CLI here unless a test brings one.
+    command.env("PATH", "");
     command
 }
 

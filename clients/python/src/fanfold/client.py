@@ -27,7 +27,7 @@ WAIT_MAX = 20
 class Fanfold:
     """Opens fan-outs, adds items, seals fan-outs, waits for their ends. Several threads may share one.
 
-    `url`: the address of the HTTP API: output `Url` of the stack, or what `fanfold serve` prints.
+    `url`: the address of the HTTP API: output `Url` of the stack, or what `fanfold up` prints.
     `session`: the session whose credentials sign requests; by default boto3's default session.
     `sign`: whether to sign requests for AWS_IAM; by default, unless the API is on this machine.
     `attempts`: how often a request is sent, retries included, before its error is raised.

@@ -22,7 +22,7 @@ async fn producer(url: String, jobs: String) -> Result<Fanout, Box<dyn Error>> {
     use fanfold_client::{Fanfold, OpenFanout};
 
     let config = aws_config::load_from_env().await;
-    let fanfold = Fanfold::new(&url)?.signed(&config)?; // the API of `fanfold serve` needs no signature
+    let fanfold = Fanfold::new(&url)?.signed(&config)?; // the API of `fanfold up` needs no signature
     let (sqs, user_key) = (aws_sdk_sqs::Client::new(&config), Some("order 4711".to_owned()));
     let fanout = fanfold.open(&OpenFanout { items: 3, seal: true, user_key, ..OpenFanout::default() }).await?;
     for (item, page) in fanout.items().zip(["a", "b", "c"]) {

@@ -1,4 +1,4 @@
-//! `fanfold serve`: the HTTP API, driven as a user would.
+//! `fanfold up`: the HTTP API, driven as a user would.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::folder::{Folder, RECORD, policy};
 
-/// `fanfold serve`, until it is dropped.
+/// `fanfold up`, until it is dropped.
 pub(crate) struct Server {
     process: Child,
     /// HOST:PORT.
@@ -20,7 +20,7 @@ impl Server {
         folder.write("policy.yaml", policy("content.shop", RECORD));
         let mut process = Command::new(env!("CARGO_BIN_EXE_fanfold"))
             .current_dir(folder.path())
-            .args(["serve", "--listen", "127.0.0.1:0", "--policy", "policy.yaml", "--data", "data"])
+            .args(["up", "--listen", "127.0.0.1:0", "--policy", "policy.yaml", "--data", "data"])
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();

@@ -1,4 +1,4 @@
-//! `fanfold tasks reset`.
+//! `fanfold reset`.
 
 use std::process::ExitCode;
 
@@ -6,15 +6,15 @@ use clap::Args;
 use indicatif::HumanCount;
 use serde_json::json;
 
-use crate::client::connection::{Connection, Stack};
-use crate::client::scope::{Part, named};
+use super::connection::{Connection, Stack};
+use super::scope::{Part, named};
 use crate::failure::Failure;
 use crate::say::say;
 
 /// Registers the work of failed tasks once more, each as a new task, whose id it prints.
 ///
-///   fanfold tasks reset ID ID         these tasks
-///   fanfold tasks reset --kind mail   all of the kind that failed and are not items
+///   fanfold reset ID ID         these tasks
+///   fanfold reset --kind mail   all of the kind that failed and are not items
 ///
 /// Tasks that are items of a fan-out are called again by `fanfold reissue`. With --kind, the command
 /// reads the records of all batches. Resetting a task again does no harm. The exit status is
@@ -24,7 +24,7 @@ use crate::say::say;
 ///   2   some of them do not exist, or the command line is wrong
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub(super) struct ResetTasksArgs {
+pub(crate) struct ResetArgs {
     /// The tasks.
     #[arg(value_name = "ID", conflicts_with = "kind", required_unless_present = "kind")]
     ids: Vec<String>,
@@ -34,7 +34,7 @@ pub(super) struct ResetTasksArgs {
     connection: Connection,
 }
 
-pub(super) async fn run(args: ResetTasksArgs) -> Result<ExitCode, Failure> {
+pub(super) async fn run(args: ResetArgs) -> Result<ExitCode, Failure> {
     let stack = args.connection.stack()?;
     if !args.ids.is_empty() {
         return each(&stack, &args.ids).await;

@@ -1,0 +1,60 @@
+//! `fanfold batches`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use indicatif::HumanCount;
+use serde_json::{Value, json};
+
+use super::connection::Connection;
+use super::print::{paragraphs, table};
+use super::view::{moment, shown, word};
+use crate::failure::Failure;
+
+/// Shows batches: lane, status, attempts, and the outcome of each member.
+///
+/// `fanfold tasks get` shows which batch has claimed a task. The exit status is 2 if one of the
+/// batches does not exist.
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct BatchesArgs {
+    /// The batches.
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<String>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(super) async fn run(args: BatchesArgs) -> Result<ExitCode, Failure> {
+    let stack = args.connection.stack()?;
+    let mut batches = Vec::new();
+    for id in &args.ids {
+        batches.push(stack.api.batch(id).await.map_err(|error| stack.failed(error))?);
+    }
+    stack.print(|| json!({ "batches": batches }), || paragraphs(&batches, text))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(batch: &Value) -> String {
+    let mut lines = vec![format!("batch {}: {}\n", word(&batch["id"]), word(&batch["status"]))];
+    let mut row = |name: &str, value: Option<String>| lines.extend(value.map(|value| format!("  {name:<14}{value}")));
+    row("lane", batch["lane"].as_str().map(shown));
+    row("formed", batch["created_at"].as_u64().map(moment));
+    row("changed", batch["updated_at"].as_u64().map(moment));
+    row("attempts", batch["attempts"].as_u64().map(|count| HumanCount(count).to_string()));
+    row("next attempt", batch["retry_at"].as_u64().map(moment));
+    row("answer until", batch["answers_until"].as_u64().map(moment));
+    row("parts to call", batch["parts"].as_u64().map(|count| HumanCount(count).to_string()));
+    row("last error", batch["last_error"].as_str().map(shown));
+    lines.push(String::new());
+    lines.push(members(batch));
+    lines.join("\n")
+}
+
+fn members(batch: &Value) -> String {
+    let row = |member: &Value| {
+        ["id", "outcome", "code", "error"].map(|name| member[name].as_str().map(shown).unwrap_or_default())
+    };
+    let rows: Vec<_> = batch["members"].as_array().into_iter().flatten().map(row).collect();
+    table(["MEMBER", "OUTCOME", "CODE", "ERROR"], &rows)
+}

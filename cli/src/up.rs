@@ -1,0 +1,36 @@
+//! `fanfold up`.
+
+use fanfold::config::variables;
+use fanfold::store::policies::Policies;
+
+use crate::args::UpArgs;
+use crate::batch_api;
+use crate::failure::Failure;
+use crate::policies;
+use crate::say::say;
+use crate::serve;
+use crate::stack::EmbeddedStack;
+use crate::stop::Stop;
+
+/// Serves a stack until Ctrl-C or SIGTERM.
+pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
+    let wanted = policies::read(&args.policy, true)?;
+    let listener = serve::bind(&args.listen).await?;
+    let stack = EmbeddedStack::open(args.data.as_deref()).await?;
+    let stop = Stop::listen()?;
+    let table = stack.surroundings("ApiFunction").table(variables::POLICIES_TABLE)?;
+    let policies = Policies::new(table);
+    for policy in &wanted {
+        policies.put(policy.policy()).await?;
+    }
+    let folder = std::env::current_dir().map_err(|error| Failure::io("the current folder", error))?;
+    let running =
+        stack.start(batch_api::local(folder.clone()), &folder, None, serve::takes_commands(&listener)).await?;
+    let server = serve::start(listener, &running)?;
+    say(format_args!("Fanfold's HTTP API is at http://{}; stop it with Ctrl-C", server.address()));
+    server.say_dashboard();
+    stop.asked().await;
+    drop(server);
+    running.stop(&stop).await;
+    Ok(())
+}
