@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::client::ClientCommand;
 use crate::completions::CompletionsArgs;
 use crate::init::InitArgs;
+use crate::plan::PlanArgs;
 use crate::sandbox::SandboxArgs;
 
 /// Fans work out and folds it back: groups tasks by target into batches, calls your batch API with each batch as a whole, and
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     Up(UpArgs),
     Sandbox(SandboxArgs),
+    Plan(PlanArgs),
     #[command(flatten)]
     Client(ClientCommand),
     Completions(CompletionsArgs),

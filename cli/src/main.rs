@@ -16,6 +16,7 @@ mod job;
 mod latencies;
 mod log;
 mod pages;
+mod plan;
 mod policies;
 mod rows;
 mod run;
@@ -49,6 +50,7 @@ async fn main() -> ExitCode {
         Command::Up(args) => up::up(args).await.map(|()| ExitCode::SUCCESS),
         Command::Sandbox(args) => sandbox::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Init(args) => init::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Plan(args) => plan::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Completions(args) => completions::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Client(command) => client::run(command).await,
     };

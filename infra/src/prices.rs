@@ -17,6 +17,31 @@ const INVOCATION: f64 = 0.20e-6;
 /// Dollars per GB-second of a function on arm64.
 const GB_SECOND: f64 = 13.333_4e-6;
 
+/// Dollars per request, that is start, of an Express workflow of Step Functions: <https://aws.amazon.com/step-functions/pricing/>.
+const EXPRESS_REQUEST: f64 = 1e-6;
+/// Dollars per GB-second of an Express workflow; 64 MB at least are charged.
+const EXPRESS_GB_SECOND: f64 = 16.67e-6;
+/// The least memory of an Express workflow, in GB.
+const EXPRESS_GIGABYTES: f64 = 0.0625;
+
+/// What requests to SQS cost.
+#[must_use]
+pub fn of_requests(requests: f64) -> f64 {
+    requests * SQS_REQUEST
+}
+
+/// What invocations of a function cost that take so many GB-seconds together.
+#[must_use]
+pub fn of_invocations(invocations: f64, gb_seconds: f64) -> f64 {
+    invocations * INVOCATION + gb_seconds * GB_SECOND
+}
+
+/// What Express workflows cost that take so many seconds together.
+#[must_use]
+pub fn of_express(workflows: f64, seconds: f64) -> f64 {
+    workflows * EXPRESS_REQUEST + seconds * EXPRESS_GIGABYTES * EXPRESS_GB_SECOND
+}
+
 /// Dollars, by what they are for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
@@ -33,7 +58,7 @@ pub struct Cost {
 impl Cost {
     /// What this costs.
     pub fn of<'a>(usage: &Usage, invocations: impl IntoIterator<Item = &'a Invocations>) -> Self {
-        let lambda = |invoked: &Invocations| invoked.count as f64 * INVOCATION + invoked.gb_seconds * GB_SECOND;
+        let lambda = |invoked: &Invocations| of_invocations(invoked.count as f64, invoked.gb_seconds);
         Self {
             writes: usage.write_units * WRITE_UNIT,
             reads: usage.read_units * READ_UNIT,

@@ -75,8 +75,7 @@ mod tests {
 
     fn fanout(state: &str, done: u64) -> Fanout {
         let (id, total) = ("01985bd1-0000-7000-8000-000000000001", 20_000);
-        let raw = json!({"id": id, "state": state, "created_at": 0, "total": total, "done": done, "failed": 7,
-                         "succeeded": done - 7, "missing": 0, "duplicates": 0, "sealed": true});
+        let raw = json!({"id": id, "state": state, "complete": state == "completed", "total": total, "done": done, "failed": 7});
         serde_json::from_value(raw).unwrap()
     }
 

@@ -14,6 +14,7 @@ mod init;
 mod letters;
 mod mailing;
 mod paced;
+mod plan;
 mod policies;
 mod reports;
 mod resume;
