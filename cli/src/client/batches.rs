@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 use serde_json::{Value, json};
 
 use super::connection::Connection;
-use super::print::{paragraphs, table};
+use super::print::{paragraphs, state, table};
 use super::view::{moment, shown, word};
 use crate::failure::Failure;
 
@@ -36,7 +36,7 @@ pub(super) async fn run(args: BatchesArgs) -> Result<ExitCode, Failure> {
 }
 
 fn text(batch: &Value) -> String {
-    let mut lines = vec![format!("batch {}: {}\n", word(&batch["id"]), word(&batch["status"]))];
+    let mut lines = vec![format!("batch {}: {}\n", word(&batch["id"]), state(word(&batch["status"])))];
     let mut row = |name: &str, value: Option<String>| lines.extend(value.map(|value| format!("  {name:<14}{value}")));
     row("lane", batch["lane"].as_str().map(shown));
     row("formed", batch["created_at"].as_u64().map(moment));

@@ -65,8 +65,13 @@ impl Connection {
     }
 
     /// The AWS CLI, with the profile and the region that were given.
-    pub(super) fn aws_cli(&self) -> AwsCli {
+    fn aws_cli(&self) -> AwsCli {
         AwsCli { profile: self.profile.clone(), region: self.region.clone() }
+    }
+
+    /// The name of the deployed stack, if it was given, and the AWS CLI to ask about it.
+    pub(super) fn deployed(&self) -> Option<(String, AwsCli)> {
+        self.stack.clone().map(|name| (name, self.aws_cli()))
     }
 
     /// The same, with this many attempts per request.

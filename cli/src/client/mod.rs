@@ -8,6 +8,7 @@ mod cancel;
 mod connection;
 mod credentials;
 mod dashboard;
+mod doctor;
 mod items;
 mod lanes;
 mod list;
@@ -58,6 +59,7 @@ pub(crate) enum ClientCommand {
     Batches(batches::BatchesArgs),
     Lanes(lanes::LanesArgs),
     Switches(switches::SwitchesArgs),
+    Doctor(doctor::DoctorArgs),
     Dashboard(dashboard::DashboardArgs),
     Pause(switch::PauseArgs),
     Resume(switch::ResumeArgs),
@@ -85,6 +87,7 @@ pub(crate) async fn run(command: ClientCommand) -> Result<ExitCode, Failure> {
         ClientCommand::Batches(args) => batches::run(args).await,
         ClientCommand::Lanes(args) => lanes::run(args).await,
         ClientCommand::Switches(args) => switches::run(args).await,
+        ClientCommand::Doctor(args) => doctor::run(args).await,
         ClientCommand::Dashboard(args) => dashboard::run(args).await,
         ClientCommand::Pause(args) => switch::pause(args).await,
         ClientCommand::Resume(args) => switch::resume(args).await,

@@ -6,6 +6,8 @@ use fanfold_client::{Fanout, State};
 use indicatif::HumanCount;
 use serde_json::Value;
 
+use super::print::state;
+
 /// The most bytes of a text that are shown.
 const TEXT_BYTES_MAX: usize = 200;
 
@@ -48,7 +50,7 @@ pub(super) fn text(fanout: &Fanout) -> String {
 /// Its state, in a few words.
 fn standing(fanout: &Fanout) -> String {
     let drains = !fanout.has_ended() && !matches!(fanout.state, State::Open | State::Sealed);
-    format!("{}{}", fanout.state, if drains { ", calls in progress are ending" } else { "" })
+    format!("{}{}", state(fanout.state.name()), if drains { ", calls in progress are ending" } else { "" })
 }
 
 /// A row for its parent, its follow-up task or its notice.

@@ -1,6 +1,7 @@
 //! The command as a client of `fanfold up`, as scripts and people use it.
 
 mod aws_cli;
+mod doctor;
 mod shown;
 pub(crate) mod stack;
 

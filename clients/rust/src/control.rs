@@ -76,6 +76,14 @@ impl Fanfold {
         pages.map_ok(|page| stream::iter(page.lanes.into_iter().map(Ok))).try_flatten()
     }
 
+    /// The stack's health, as the API shows it.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn health(&self) -> Result<Value, ClientError> {
+        self.http.call(Method::GET, "/health", None, None).await
+    }
+
     /// A task, as the API shows it.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::client::connection::Connection;
-use crate::client::print::paragraphs;
+use crate::client::print::{paragraphs, state};
 use crate::client::view::{moment, shown, word};
 use crate::failure::Failure;
 
@@ -34,7 +34,7 @@ pub(super) async fn run(args: GetTasksArgs) -> Result<ExitCode, Failure> {
 }
 
 fn text(task: &Value) -> String {
-    let mut lines = vec![format!("task {}: {}\n", word(&task["id"]), word(&task["status"]))];
+    let mut lines = vec![format!("task {}: {}\n", word(&task["id"]), state(word(&task["status"])))];
     let mut row = |name: &str, value: Option<String>| {
         lines.extend(value.filter(|value| !value.is_empty()).map(|value| format!("  {name:<14}{value}")));
     };

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::stack::{code, command};
 use crate::folder::{Folder, stderr};
@@ -45,16 +45,16 @@ fn requests_to_elsewhere_are_signed_unless_they_are_not_to_be() {
     );
 }
 
-/// What stands for the AWS CLI: it notes how it was called, and prints what the real one prints.
-fn aws_cli(folder: &Folder, url: &str, expiration: &str) {
-    let stacks = json!({"Stacks": [{"Outputs": [{"OutputKey": "RegisterQueueUrl", "OutputValue": "x"},
-                                                {"OutputKey": "Url", "OutputValue": url}]}]});
-    let credentials = json!({"Version": 1, "AccessKeyId": "AKIDPROFILE", "SecretAccessKey": "secret",
-                             "SessionToken": "session", "Expiration": expiration});
+/// What stands for the AWS CLI: it notes how it was called, and prints the answer whose beginning of a command fits first.
+pub(super) fn aws_cli(folder: &Folder, answers: &[(&str, Value)]) {
     let log = folder.path().join("aws.log");
+    let answer = |(command, answer): &(&str, Value)| match answer {
+        Value::String(text) => format!("'{command}'*) echo '{text}';;\n"),
+        document => format!("'{command}'*) cat <<'END'\n{document}\nEND\n;;\n"),
+    };
+    let answers: String = answers.iter().map(answer).collect();
     let script = format!(
-        "#!/bin/sh\necho \"$*\" >> '{}'\ncase \"$*\" in\n*'--stack-name none'*) echo 'Stack with id none does not exist' >&2; exit 254;;\n\
-         cloudformation*) echo '{stacks}';;\n'configure export'*) echo '{credentials}';;\n'configure get region'*) echo eu-north-1;;\nesac\n",
+        "#!/bin/sh\necho \"$*\" >> '{}'\ncase \"$*\" in\n{answers}*) echo 'does not exist' >&2; exit 254;;\nesac\n",
         log.display()
     );
     std::fs::create_dir_all(folder.path().join("bin")).unwrap();
@@ -63,10 +63,30 @@ fn aws_cli(folder: &Folder, url: &str, expiration: &str) {
     std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+/// What the AWS CLI prints of a stack `shop` at this address, and of its credentials.
+fn shop(folder: &Folder, url: &str, expiration: &str) {
+    let credentials = json!({"Version": 1, "AccessKeyId": "AKIDPROFILE", "SecretAccessKey": "secret",
+                             "SessionToken": "session", "Expiration": expiration});
+    let answers = [
+        ("cloudformation describe-stacks --stack-name shop ", stacks(url)),
+        ("configure export-credentials", credentials),
+        ("configure get region", json!("eu-north-1")),
+    ];
+    aws_cli(folder, &answers);
+}
+
+/// What `aws cloudformation describe-stacks` prints.
+pub(super) fn stacks(url: &str) -> Value {
+    let outputs =
+        json!([{"OutputKey": "RegisterQueueUrl", "OutputValue": "x"}, {"OutputKey": "Url", "OutputValue": url}]);
+    json!({"Stacks": [{"StackStatus": "UPDATE_COMPLETE", "Outputs": outputs}]})
+}
+
 /// A command that finds this AWS CLI.
-fn with_aws_cli(folder: &Folder, arguments: &[&str]) -> Command {
+pub(super) fn with_aws_cli(folder: &Folder, arguments: &[&str]) -> Command {
     let mut command = command("http://127.0.0.1:1", arguments);
-    command.env("PATH", folder.path().join("bin"));
+    let folders = [folder.path().join("bin"), "/usr/bin".into(), "/bin".into()];
+    command.env("PATH", std::env::join_paths(folders).unwrap());
     command
 }
 
@@ -75,7 +95,7 @@ const LATER: &str = "2100-01-01T00:00:00+00:00";
 #[test]
 fn a_stack_is_found_by_its_name_and_called_with_a_profile() {
     let (folder, listener) = (Folder::new(), TcpListener::bind("127.0.0.1:0").unwrap());
-    aws_cli(&folder, &format!("http://0.0.0.0:{}", listener.local_addr().unwrap().port()), LATER);
+    shop(&folder, &format!("http://0.0.0.0:{}", listener.local_addr().unwrap().port()), LATER);
     let head = answered(&listener, &mut with_aws_cli(&folder, &["list", "--stack", "shop", "--profile", "ops"]));
     let signature = head.iter().find(|line| line.starts_with("authorization: ")).unwrap();
     assert!(
@@ -98,7 +118,7 @@ fn a_stack_is_found_by_its_name_and_called_with_a_profile() {
 #[test]
 fn credentials_that_are_about_to_expire_are_asked_for_again() {
     let (folder, listener) = (Folder::new(), TcpListener::bind("127.0.0.1:0").unwrap());
-    aws_cli(&folder, &format!("http://0.0.0.0:{}", listener.local_addr().unwrap().port()), "2020-01-01T00:00:00+00:00");
+    shop(&folder, &format!("http://0.0.0.0:{}", listener.local_addr().unwrap().port()), "2020-01-01T00:00:00+00:00");
     answered(&listener, &mut with_aws_cli(&folder, &["list", "--stack", "shop"]));
     let log = std::fs::read_to_string(folder.path().join("aws.log")).unwrap();
     assert_eq!(log.matches("export-credentials").count(), 2, "{log}");
@@ -107,11 +127,11 @@ fn credentials_that_are_about_to_expire_are_asked_for_again() {
 #[test]
 fn what_the_aws_cli_refuses_is_said() {
     let folder = Folder::new();
-    aws_cli(&folder, "http://127.0.0.1:1", LATER);
+    shop(&folder, "http://127.0.0.1:1", LATER);
     let output = with_aws_cli(&folder, &["list", "--stack", "none"]).output().unwrap();
     assert_eq!(code(&output), 2);
     assert!(stderr(&output).contains(
-        "--stack: `aws cloudformation describe-stacks --stack-name none --output json` failed: Stack with id none"
+        "--stack: `aws cloudformation describe-stacks --stack-name none --output json` failed: does not exist"
     ));
     let output = command("http://127.0.0.1:1", &["list", "--stack", "shop"]).output().unwrap();
     assert_eq!(code(&output), 2);

@@ -1,0 +1,82 @@
+//! `fanfold doctor`: what it finds, and what it says to do.
+
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use super::aws_cli::{aws_cli, stacks, with_aws_cli};
+use super::stack::{Stack, code, command};
+use crate::folder::{Folder, stderr};
+
+/// The checks of a verdict, as one text.
+fn of(output: &Output, verdict: &str) -> String {
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(output)));
+    let checks = document["checks"].as_array().unwrap().iter().filter(|check| check["verdict"] == verdict);
+    checks.map(|check| format!("{} -> {}\n", check["says"], check["mend"])).collect()
+}
+
+#[test]
+fn a_stack_in_order_is_in_order() {
+    let stack = Stack::start();
+    let text = stack.ok(&["doctor"]);
+    for part in ["the API answers: version ", "nothing is stale or in error", "policies for 1 kind"] {
+        assert!(text.contains(part) && !text.contains("wrong"), "`{part}` is not in: {text}");
+    }
+    stack.ok(&["pause", "--kind", "row"]);
+    let output = stack.run(&["doctor", "--json"]);
+    assert_eq!(code(&output), 0);
+    assert!(of(&output, "warning").contains("kind row is paused since "), "{}", of(&output, "warning"));
+}
+
+#[test]
+fn a_stack_that_does_not_answer_is_wrong() {
+    let output = command("http://127.0.0.1:1", &["doctor", "--json"]).output().unwrap();
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    assert!(of(&output, "wrong").contains("no stack answers at http://127.0.0.1:1"), "{}", of(&output, "wrong"));
+}
+
+/// What AWS says of a stack with a queue that is not read, an alarm that rings, and a small account.
+fn ill(folder: &Folder, url: &str) {
+    let resource =
+        |kind: &str, name: &str| json!({"ResourceType": kind, "LogicalResourceId": name, "PhysicalResourceId": name});
+    let source = |state: &str| json!({"State": state, "ScalingConfig": {"MaximumConcurrency": 20}});
+    let alarm = |state: &str| json!({"StateValue": state, "AlarmDescription": format!("{state} of a queue"), "AlarmActions": []});
+    let resources = [
+        resource("AWS::Lambda::EventSourceMapping", "GroupFunctionSqs"),
+        resource("AWS::Lambda::EventSourceMapping", "HandleFunctionSqs"),
+        resource("AWS::CloudWatch::Alarm", "shop-Age"),
+        resource("AWS::SQS::Queue", "shop-Queue"),
+    ];
+    let answers = [
+        ("cloudformation describe-stacks", stacks(url)),
+        ("cloudformation list-stack-resources --stack-name shop", json!({"StackResourceSummaries": resources})),
+        ("lambda get-event-source-mapping --uuid GroupFunctionSqs", source("Disabled")),
+        ("lambda get-event-source-mapping", source("Enabled")),
+        ("lambda get-account-settings", json!({"AccountLimit": {"UnreservedConcurrentExecutions": 10}})),
+        ("cloudwatch describe-alarms --alarm-names shop-Age", json!({"MetricAlarms": [alarm("ALARM"), alarm("OK")]})),
+    ];
+    aws_cli(folder, &answers);
+}
+
+#[test]
+fn what_aws_says_of_a_deployed_stack_is_told() {
+    let (folder, stack) = (Folder::new(), Stack::start());
+    ill(&folder, &format!("http://{}", stack.server.address));
+    let output = with_aws_cli(&folder, &["doctor", "--stack", "shop", "--json"]).output().unwrap();
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    let (wrong, warnings, ok) = (of(&output, "wrong"), of(&output, "warning"), of(&output, "ok"));
+    assert!(wrong.contains("the queue of GroupFunctionSqs is not read: its event source is Disabled"), "{wrong}");
+    assert!(wrong.contains("an alarm: ALARM of a queue") && !wrong.contains("OK of a queue"), "{wrong}");
+    assert!(warnings.contains("runs 10 functions at once, and the stack's event sources may ask for 40"), "{warnings}");
+    assert!(warnings.contains("nobody hears the alarms"), "{warnings}");
+    assert!(ok.contains("UPDATE_COMPLETE") && ok.contains("the API answers"), "{ok}");
+}
+
+#[test]
+fn what_may_not_be_read_is_no_reason_to_stop() {
+    let (folder, stack) = (Folder::new(), Stack::start());
+    aws_cli(&folder, &[("cloudformation describe-stacks", stacks(&format!("http://{}", stack.server.address)))]);
+    let output = with_aws_cli(&folder, &["doctor", "--stack", "shop", "--json"]).output().unwrap();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(of(&output, "warning").contains("this cannot be checked: `aws cloudformation list-stack-resources"));
+}
