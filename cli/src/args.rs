@@ -83,7 +83,8 @@ pub(crate) struct RunArgs {
     /// Only check the folder and the batch API: whether the commands can be executed, and whether it answers.
     #[arg(long)]
     pub(crate) check: bool,
-    /// Also serve the HTTP API during the run, at this HOST:PORT.
+    /// Also serve the HTTP API during the run, at this HOST:PORT. Without it, only the dashboard is served, at
+    /// a free port, if the run shows its progress in a terminal.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
 }

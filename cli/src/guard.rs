@@ -9,10 +9,19 @@ use axum::response::{IntoResponse, Response};
 use fanfold_dashboard::Dashboard;
 use fanfold_http::{Code, Problem};
 
-/// Adds a dashboard to an API, and refuses requests of other web pages.
-pub(crate) fn guard(router: Router, dashboard: Dashboard) -> Router {
+/// Who may send requests to an API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Callers {
+    /// Everybody on this machine, but of web pages only the dashboard's.
+    All,
+    /// Only the dashboard's page.
+    Page,
+}
+
+/// Adds a dashboard to an API, and refuses requests of others.
+pub(crate) fn guard(router: Router, dashboard: Dashboard, callers: Callers) -> Router {
     router.merge(dashboard.router()).layer(from_fn(move |request: Request, next: Next| {
-        let refusal = refusal(&request, &dashboard);
+        let refusal = refusal(&request, &dashboard, callers);
         async move {
             match refusal {
                 None => next.run(request).await,
@@ -27,9 +36,12 @@ fn refuse(detail: &str) -> Response {
 }
 
 /// A browser names the page in `Origin`, and the host it believes to talk to in `Host`.
-fn refusal(request: &Request, dashboard: &Dashboard) -> Option<&'static str> {
+fn refusal(request: &Request, dashboard: &Dashboard, callers: Callers) -> Option<&'static str> {
     // A page may load the dashboard's files, but not read them.
-    let file = request.uri().path().starts_with(fanfold_dashboard::PATH);
+    let file = request.uri().path().starts_with("/dashboard");
+    if !file && callers == Callers::Page && !dashboard.sent(request.headers()) {
+        return Some("only the dashboard's own page may send requests here");
+    }
     if !file && request.headers().contains_key(header::ORIGIN) && !dashboard.sent(request.headers()) {
         return Some(
             "the header Origin shows that a web page sent this request; the local API takes none from web pages but its dashboard",
@@ -59,7 +71,7 @@ mod tests {
 
     fn refused(header: header::HeaderName, value: &str) -> bool {
         let request = Request::builder().header(header, value).body(Body::empty()).unwrap();
-        refusal(&request, &Dashboard::default()).is_some()
+        refusal(&request, &Dashboard::default(), Callers::All).is_some()
     }
 
     #[test]
@@ -78,9 +90,20 @@ mod tests {
     fn the_page_and_its_token_are_for_this_machine_alone() {
         let page = |header: header::HeaderName, value: &str| {
             let request = Request::builder().uri("/dashboard/").header(header, value).body(Body::empty()).unwrap();
-            refusal(&request, &Dashboard::default()).is_some()
+            refusal(&request, &Dashboard::default(), Callers::All).is_some()
         };
         assert!(page(header::HOST, "example.com:8080"), "a name that was made to resolve to this machine");
         assert!(!page(header::HOST, "localhost:8080") && !page(header::ORIGIN, "http://localhost:8080"));
+    }
+
+    #[test]
+    fn only_the_page_may_call_where_nobody_else_is_to() {
+        let refused = |path: &str| {
+            let request =
+                Request::builder().uri(path).header(header::HOST, "localhost:8080").body(Body::empty()).unwrap();
+            refusal(&request, &Dashboard::default(), Callers::Page).is_some()
+        };
+        assert!(refused("/fanouts") && refused("/") && refused("/health"));
+        assert!(!refused("/dashboard") && !refused("/dashboard/app.js"));
     }
 }

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 use crate::fault::Fault;
-use crate::guard::guard;
+use crate::guard::{Callers, guard};
 use crate::say::say;
 use crate::stack::Running;
 
@@ -59,12 +59,12 @@ pub(crate) fn takes_commands(listener: &TcpListener) -> bool {
     listener.local_addr().is_ok_and(|address| address.ip().is_loopback())
 }
 
-/// Serves the HTTP API of a stack in the background.
-pub(crate) fn start(listener: TcpListener, running: &Running) -> Result<Server, Failure> {
+/// Serves the HTTP API of a stack in the background, with its dashboard.
+pub(crate) fn start(listener: TcpListener, running: &Running, callers: Callers) -> Result<Server, Failure> {
     let address = listener.local_addr().map_err(|error| Failure::io("--listen", error))?;
     let router = running.steps.router();
     let task = tokio::spawn(async move {
-        http::serve(listener, guard(router, Dashboard::default()), Timeouts::default()).await;
+        http::serve(listener, guard(router, Dashboard::default(), callers), Timeouts::default()).await;
     });
     Ok(Server { address, task })
 }

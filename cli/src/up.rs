@@ -6,6 +6,7 @@ use fanfold::store::policies::Policies;
 use crate::args::UpArgs;
 use crate::batch_api;
 use crate::failure::Failure;
+use crate::guard::Callers;
 use crate::policies;
 use crate::say::say;
 use crate::serve;
@@ -26,7 +27,7 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     let folder = std::env::current_dir().map_err(|error| Failure::io("the current folder", error))?;
     let running =
         stack.start(batch_api::local(folder.clone()), &folder, None, serve::takes_commands(&listener)).await?;
-    let server = serve::start(listener, &running)?;
+    let server = serve::start(listener, &running, Callers::All)?;
     say(format_args!("Fanfold's HTTP API is at http://{}; stop it with Ctrl-C", server.address()));
     server.say_dashboard();
     stop.asked().await;

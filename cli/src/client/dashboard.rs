@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::connection::Connection;
 use crate::failure::Failure;
-use crate::guard::guard;
+use crate::guard::{Callers, guard};
 use crate::say::say;
 use crate::serve;
 use crate::stop::Stop;
@@ -45,9 +45,8 @@ pub(super) async fn run(args: DashboardArgs) -> Result<ExitCode, Failure> {
     let listener = serve::bind(&args.listen).await?;
     let address = listener.local_addr().map_err(|error| Failure::io("--listen", error))?;
     let stop = Stop::listen()?;
-    let dashboard = Dashboard::default();
-    let forward = Arc::new(Forward { dashboard: dashboard.clone(), api: stack.api });
-    let router = guard(Router::new().fallback(pass_on).with_state(forward), dashboard);
+    let forward = Arc::new(Forward { api: stack.api });
+    let router = guard(Router::new().fallback(pass_on).with_state(forward), Dashboard::default(), Callers::Page);
     let served = tokio::spawn(http::serve(listener, router, Timeouts::default()));
     say(format_args!("The dashboard is at http://{address}{PATH}; stop it with Ctrl-C"));
     stop.asked().await;
@@ -57,15 +56,11 @@ pub(super) async fn run(args: DashboardArgs) -> Result<ExitCode, Failure> {
 
 /// What passes requests on.
 struct Forward {
-    dashboard: Dashboard,
     api: Fanfold,
 }
 
-/// Passes a request of the page on, and no other.
+/// Passes a request of the page on.
 async fn pass_on(State(forward): State<Arc<Forward>>, request: Request) -> Response {
-    if !forward.dashboard.sent(request.headers()) {
-        return refusal(StatusCode::FORBIDDEN, "only the dashboard's own page may send requests here");
-    }
     let (parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let Ok(body) = to_bytes(body, BODY_BYTES_MAX).await else {

@@ -23,6 +23,7 @@ use crate::batch_api::{self, Process};
 use crate::count::count;
 use crate::fail_fast::FailFast;
 use crate::failure::Failure;
+use crate::guard::Callers;
 use crate::pages::Pages;
 use crate::say::say;
 use crate::serve::{self, Server};
@@ -47,8 +48,11 @@ impl Run<'_> {
         let mut begun = self.begin().await?;
         let began = Instant::now();
         let limit = self.args.fail_fast.map(|most| Arc::new(FailFast::new(most, begun.meter.counters.clone())));
-        let commands = listener.as_ref().is_some_and(serve::takes_commands);
-        let callers = batch_api::local(self.job.folder.clone());
+        // Without --listen nobody else can register anything.
+        let alone = self.args.listen.is_none();
+        let callers = if alone { Callers::Page } else { Callers::All };
+        let commands = !alone && listener.as_ref().is_some_and(serve::takes_commands);
+        let batch_apis = batch_api::local(self.job.folder.clone());
         let moves = Moves::new();
         let of_run = OfRun {
             fanout: begun.fanout,
@@ -56,11 +60,10 @@ impl Run<'_> {
             moves: moves.clone(),
             limit: limit.clone(),
         };
-        let running = begun.stack.start(callers, &self.job.folder, Some(of_run), commands).await?;
-        let served = listener.map(|listener| serve::start(listener, &running)).transpose()?;
+        let running = begun.stack.start(batch_apis, &self.job.folder, Some(of_run), commands).await?;
+        let served = listener.map(|listener| serve::start(listener, &running, callers)).transpose()?;
         served.iter().for_each(Server::say_dashboard);
         let mut notices = Notices::of(&begun.stack, begun.fanout)?;
-        let alone = served.is_none();
         let work = async {
             notices.found(&begun.opening.open().await?);
             produce::all_registered(&begun, &moves).await?;

@@ -41,6 +41,9 @@ use waiting::Waiting;
 /// The exit status of a run of which some tasks failed.
 const SOME_FAILED: u8 = 3;
 
+/// Any free port of this machine.
+const ANY_PORT: &str = "127.0.0.1:0";
+
 /// Runs a folder.
 pub(crate) async fn run(args: RunArgs, verbose: bool) -> Result<ExitCode, Failure> {
     let job = Job::read(&args.folder, args.input.as_deref(), args.limit)?;
@@ -50,6 +53,8 @@ pub(crate) async fn run(args: RunArgs, verbose: bool) -> Result<ExitCode, Failur
     }
     let listener = match &args.listen {
         Some(listen) => Some(serve::bind(listen).await?),
+        // Where somebody watches, the dashboard is served at any free port.
+        None if how == How::Bars => serve::bind(ANY_PORT).await.ok(),
         None => None,
     };
     // Before it is read: a change meanwhile is seen.
