@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::client::ClientCommand;
 use crate::completions::CompletionsArgs;
 use crate::init::InitArgs;
+use crate::mcp::McpArgs;
 use crate::plan::PlanArgs;
 use crate::sandbox::SandboxArgs;
 
@@ -31,6 +32,7 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     #[command(flatten)]
     Client(ClientCommand),
+    Mcp(McpArgs),
     Completions(CompletionsArgs),
 }
 

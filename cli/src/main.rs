@@ -15,6 +15,7 @@ mod init;
 mod job;
 mod latencies;
 mod log;
+mod mcp;
 mod pages;
 mod plan;
 mod policies;
@@ -51,6 +52,7 @@ async fn main() -> ExitCode {
         Command::Sandbox(args) => sandbox::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Init(args) => init::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Plan(args) => plan::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Mcp(args) => mcp::run(&args),
         Command::Completions(args) => completions::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Client(command) => client::run(command).await,
     };

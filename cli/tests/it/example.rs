@@ -12,12 +12,12 @@ use crate::folder::{Folder, stderr, summary};
 /// Orders of a part: enough for refusals, retries and several trucks of one depot.
 const ORDERS: usize = 5_000;
 
-/// Builds the example's batch API, as `cargo run` would, and answers where it is.
-fn build_batch_api() -> PathBuf {
+/// Builds another program of the workspace, as `cargo run` would, and returns where it is.
+pub(crate) fn build(program: &str) -> PathBuf {
     let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
-    let build = ["build", "--quiet", "--workspace", "--bin", "parcels-api", "--profile", profile];
+    let build = ["build", "--quiet", "--workspace", "--bin", program, "--profile", profile];
     assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
-    Path::new(env!("CARGO_BIN_EXE_fanfold")).with_file_name("parcels-api")
+    Path::new(env!("CARGO_BIN_EXE_fanfold")).with_file_name(program)
 }
 
 /// The rows of a CSV file as maps.
@@ -36,7 +36,7 @@ pub(crate) fn example() -> Folder {
     for file in ["policy.yaml", "orders.csv"] {
         std::fs::copy(example.join(file), folder.path().join(file)).unwrap();
     }
-    let server = serde_json::to_string(&[build_batch_api()]).unwrap();
+    let server = serde_json::to_string(&[build("parcels-api")]).unwrap();
     folder.write("run.yaml", format!("start: {server}\n"));
     folder
 }

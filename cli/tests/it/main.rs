@@ -13,6 +13,7 @@ mod folder;
 mod init;
 mod letters;
 mod mailing;
+mod mcp;
 mod paced;
 mod plan;
 mod policies;

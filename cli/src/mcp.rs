@@ -1,0 +1,47 @@
+//! `fanfold mcp`, which another program does: most users of the command need none of what it is made of.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::fault::Fault;
+
+/// The program.
+const PROGRAM: &str = "fanfold-mcp";
+
+/// Offers a stack to assistants, by the Model Context Protocol.
+///
+///   fanfold mcp                                    reads of the stack that `fanfold up` runs
+///   fanfold mcp --allow-actions -- --stack shop    a deployed stack, with actions
+///
+/// It speaks over standard input and output, as assistants start such servers. What follows `--` says
+/// which stack, as for all commands that ask one. It needs the program fanfold-mcp, beside this one or on
+/// the PATH: `cargo install --locked --path mcp`.
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct McpArgs {
+    /// Also offer what changes something: pause, resume, drain, cancel, reissue, reset, redrive.
+    #[arg(long)]
+    allow_actions: bool,
+    /// Options that say which stack: --endpoint, --stack, --profile, --region, --no-sign.
+    #[arg(last = true, value_name = "OPTIONS")]
+    connection: Vec<String>,
+}
+
+/// Runs the program to its end.
+pub(crate) fn run(args: &McpArgs) -> Result<ExitCode, Failure> {
+    let own = std::env::current_exe().map_err(|error| Failure::io("this program", error))?;
+    let beside = own.with_file_name(PROGRAM);
+    let program = if beside.is_file() { beside } else { PathBuf::from(PROGRAM) };
+    let mut command = Command::new(program);
+    command.env("FANFOLD", own).args(args.allow_actions.then_some("--allow-actions"));
+    if !args.connection.is_empty() {
+        command.arg("--").args(&args.connection);
+    }
+    let status = command.status().map_err(|error| {
+        Fault::new(PROGRAM, format_args!("cannot be run: {error}; `cargo install --locked --path mcp` installs it"))
+    })?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+}
