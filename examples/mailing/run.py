@@ -94,7 +94,7 @@ def check(wanted, path, ended, company):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--fanfold", help="the command to start instead")
+    arguments.add_argument("--fanfold", default=os.environ.get("FANFOLD"), help="the command to start instead")
     arguments.add_argument("--every", type=int, default=1, help="take one place in so many")
     arguments.add_argument("--list", type=pathlib.Path, default=LIST, help="where to write who got what")
     arguments = arguments.parse_args()

@@ -136,7 +136,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--correct", action="store_true", help="call what failed again, with corrected contents")
     arguments.add_argument("--print-again", metavar="CUSTOMER", help="make a report again, without asking the services")
-    arguments.add_argument("--fanfold", help="the command to start instead of `cargo run`")
+    arguments.add_argument("--fanfold", default=os.environ.get("FANFOLD"), help="the command to start instead of `cargo run`")
     arguments.add_argument("--customers", type=int, default=3_000, help="how many customers there are")
     arguments.add_argument("--folder", type=pathlib.Path, default=ROOT / "target/reports", help="where everything is kept")
     arguments = arguments.parse_args()
