@@ -22,6 +22,14 @@ export async function send(method, path, body, signal) {
   throw Object.assign(new Error(said ?? `${response.status} ${response.statusText}`), {status: response.status, code: answer?.code});
 }
 
+/** Reads a text; null if there is none at this path. */
+export async function getText(path, signal) {
+  const response = await fetch(path, {headers: {"fanfold-dashboard": token}, signal});
+  if (response.status === 404) return null;
+  if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
+  return response.text();
+}
+
 /** Reads. */
 export const get = (path, signal) => send("GET", path, undefined, signal);
 

@@ -2,6 +2,7 @@
 import {html, render, useEffect, useState} from "./ui.js";
 import {get} from "./api.js";
 import {isId, itemOf} from "./format.js";
+import {ApiView} from "./views/api.js";
 import {BatchView} from "./views/batch.js";
 import {FanoutView} from "./views/fanout.js";
 import {FanoutsView} from "./views/fanouts.js";
@@ -11,7 +12,7 @@ import {LettersView} from "./views/letters.js";
 import {Overview} from "./views/overview.js";
 import {TaskView} from "./views/task.js";
 
-const TABS = [["", "Overview"], ["fanouts", "Fan-outs"], ["lanes", "Lanes"], ["kinds", "Kinds"], ["letters", "Dead letters"]];
+const TABS = [["", "Overview"], ["fanouts", "Fan-outs"], ["lanes", "Lanes"], ["kinds", "Kinds"], ["letters", "Dead letters"], ["api", "API"]];
 
 /** The view of an address such as `#/fanouts/0197…`. */
 function view([name, id]) {
@@ -22,6 +23,7 @@ function view([name, id]) {
     case "lanes": return html`<${LanesView} />`;
     case "kinds": return html`<${KindsView} />`;
     case "letters": return html`<${LettersView} />`;
+    case "api": return html`<${ApiView} />`;
     default: return html`<${Overview} />`;
   }
 }

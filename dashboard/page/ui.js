@@ -46,3 +46,6 @@ export const Problem = ({error}) => error && html`<p class="problem" role="alert
 
 /** JSON, as it is. */
 export const Json = ({value}) => html`<pre class="json" tabindex="0">${JSON.stringify(value, null, 2)}</pre>`;
+
+/** A text in which backticks enclose code. */
+export const Prose = ({text}) => (text ?? "").split("`").map((part, at) => at % 2 === 1 ? html`<code key=${at}>${part}</code>` : part);

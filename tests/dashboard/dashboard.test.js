@@ -183,7 +183,7 @@ test("axe finds nothing serious, in light and dark, on a phone and a wide screen
   const item = `${id}:${id}:0`;
   await until(async () => (await stack.send("GET", `/tasks/${item}`)).batch !== undefined, true);
   const {batch} = await stack.send("GET", `/tasks/${item}`);
-  const views = ["#/", "#/fanouts", `#/fanouts/${id}`, `#/batches/${batch}`, `#/tasks/${item}`, "#/lanes", "#/kinds", "#/letters"];
+  const views = ["#/", "#/fanouts", `#/fanouts/${id}`, `#/batches/${batch}`, `#/tasks/${item}`, "#/lanes", "#/kinds", "#/letters", "#/api"];
   for (const colorScheme of ["light", "dark"]) {
     for (const width of [360, 1600]) {
       const page = await stack.page("#/", {colorScheme, viewport: {width, height: 800}, bypassCSP: true});
@@ -203,6 +203,29 @@ test("axe finds nothing serious, in light and dark, on a phone and a wide screen
       await page.context().close();
     }
   }
+});
+
+test("the last minutes are plotted", async () => {
+  await stack.policy("plotted");
+  const page = await stack.page();
+  await page.getByRole("heading", {name: "Last minutes"}).waitFor();
+  await page.locator(".plot").nth(2).waitFor();
+  await stack.fanout(200, "plotted", "to be plotted");
+  await page.getByRole("img", {name: /^Items done: .* at most/}).waitFor();
+  await page.getByRole("img", {name: /^Per batch: [\d.]+ tasks/}).waitFor();
+  await page.getByRole("img", {name: /^Waiting for the call: [\d.]+/}).waitFor();
+  assert.ok(await page.locator(".plot path").first().getAttribute("d"));
+  assert.deepEqual(page.complaints, []);
+});
+
+test("the API is described on a page", async () => {
+  const page = await stack.page("#/api");
+  const open = page.locator("details.operation", {hasText: "POST /fanouts Opens a fan-out"});
+  await open.locator("> summary").click();
+  await open.getByText("OpenRequest").click();
+  await open.getByText("user_key", {exact: true}).waitFor();
+  await open.getByText("How many items it has at first.").waitFor();
+  assert.deepEqual(page.complaints, []);
 });
 
 test("the dashboard of a stack elsewhere reads and changes it; nobody but its page does", async () => {

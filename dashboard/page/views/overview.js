@@ -3,6 +3,7 @@ import {Ago, Bar, Problem, State, Table, html} from "../ui.js";
 import {get, useLive, withQuery} from "../api.js";
 import {count, several} from "../format.js";
 import {Lanes, lanesBusy} from "./lanes.js";
+import {Plots} from "../plots.js";
 import {Speed} from "../speed.js";
 
 const DAY = 24 * 3600 * 1000;
@@ -22,7 +23,9 @@ async function load(signal) {
   const counted = await Promise.all(going.fanouts.map((fanout) => fanout.progress === "at_least" && fanout.total <= EXACT_UP_TO
     ? get(`/fanouts/${fanout.id}?progress=exact`, signal) : fanout));
   const dead = letters.queues.filter((queue) => queue.messages > 0);
-  return {standing: health.standing_still ?? [], dead, paused, wrong: wrong.fanouts, going: counted, ended: ended.fanouts, lanes};
+  // What is listed by itself above is not repeated.
+  const findings = (health.findings ?? []).filter(({what}) => what !== "kind_stands_still" && what !== "dead_letters");
+  return {standing: health.standing_still ?? [], findings, dead, paused, wrong: wrong.fanouts, going: counted, ended: ended.fanouts, lanes};
 }
 
 /** A scope in words. */
@@ -33,6 +36,8 @@ function Attention({data}) {
   const notes = [
     ...data.standing.map((at) => html`<li key=${at.kind}><strong>Kind ${at.kind} stands still</strong> since <${Ago} at=${at.since} />:
       ${at.answer}. The next probe is due <${Ago} at=${at.next_probe} />.${" "}<a href="#/kinds">Kinds</a></li>`),
+    ...data.findings.map((at) => html`<li key=${at.what}><strong>${at.says}</strong>${at.since && html` since <${Ago} at=${at.since} />`}${(at.about ?? []).length > 0 &&
+      `: ${at.about.map(({name}) => name).join(", ")}`}. ${at.mend}</li>`),
     ...data.dead.map((at) => html`<li key=${at.step}><strong>${several(at.messages, "dead letter")}</strong> of ${at.step}.${" "}
       <a href="#/letters">Look at them</a></li>`),
     ...data.wrong.map((at) => html`<li key=${at.id}>Fan-out <a href=${`#/fanouts/${at.id}`}>${at.user_key ?? at.id}</a> <${State} state=${at.state} />${" "}
@@ -70,6 +75,7 @@ export function Overview() {
         : html`<${Table} label="Fan-outs in progress" head=${FANOUT_HEAD}><${FanoutRows} fanouts=${data.going} /><//>`}
       <p><a href="#/fanouts">All fan-outs</a></p>
     </section>
+    <${Plots} />
     <section aria-labelledby="busy"><h2 id="busy">Busy lanes</h2>
       ${data.lanes.length === 0 ? html`<p class="quiet">No lane is busy, and no task waits.</p>` : html`<${Lanes} lanes=${data.lanes} />`}
     </section>
