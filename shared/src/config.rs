@@ -167,6 +167,8 @@ pub mod variables {
     pub const WEBHOOK_SECRETS: &str = "WEBHOOK_SECRETS";
     /// Queue that users read notices from.
     pub const NOTICES_QUEUE_URL: &str = "NOTICES_QUEUE_URL";
+    /// The stack's name, if its functions write metrics.
+    pub const METRICS_STACK: &str = "METRICS_STACK";
     /// The region, which Lambda sets.
     pub const REGION: &str = "AWS_REGION";
     /// Half of the credentials, which Lambda sets.

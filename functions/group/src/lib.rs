@@ -15,7 +15,7 @@ use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
 use fanfold::limits::BUNDLE_FILLING_MAX;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
-use fanfold::metrics::{BATCHES_FORMED, TASKS_BATCHED};
+use fanfold::metrics::{BATCH_SIZE, BATCHES_FORMED, TASKS_BATCHED};
 use fanfold::policy::no_policy;
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::{Leader, Locks};
@@ -189,6 +189,7 @@ impl Group {
         if batch.status == BatchStatus::Formed {
             metrics::counter!(BATCHES_FORMED).increment(1);
             metrics::counter!(TASKS_BATCHED).increment(batch.members.len() as u64);
+            metrics::histogram!(BATCH_SIZE).record(batch.members.len() as f64);
         }
         Ok(batch)
     }

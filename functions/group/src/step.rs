@@ -8,6 +8,7 @@ use fanfold::limits::BATCHES_AT_ONCE_MAX;
 use fanfold::messages::GroupMessage;
 use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt, StreamExt, stream};
+use tracing::Instrument;
 
 use crate::Group;
 
@@ -36,7 +37,8 @@ impl Group {
             tokio::time::sleep(wait).await;
         }
         let formed = messages.into_iter().map(|(delivery, message)| async move {
-            let result = self.form(&message).await;
+            let span = tracing::error_span!("leader", batch = %message.batch, lane = %message.lane);
+            let result = self.form(&message).instrument(span).await;
             (delivery.message_id, message, result)
         });
         let mut formed = stream::iter(formed).buffer_unordered(BATCHES_AT_ONCE_MAX);

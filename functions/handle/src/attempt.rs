@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use crate::breaker::Called;
 use crate::places::{Entry, Pass};
 use crate::settle::EndedAttempt;
-use crate::step::Afterwards;
+use crate::step::{Afterwards, note};
 use crate::turns::pause;
 use crate::{Handle, HandleError};
 
@@ -66,6 +66,7 @@ impl Handle {
     /// place free.
     pub(crate) async fn attempt(&self, message: HandleMessage) -> Result<Afterwards, HandleError> {
         let batch = self.batches.get(message.batch).await?.ok_or(HandleError::UnknownBatch(message.batch))?;
+        note(&batch);
         if !batch.may_begin(message.attempt, self.world.now()) {
             return self.go_on(&batch, message.more).await;
         }

@@ -9,8 +9,13 @@ use fanfold::messages::HandleMessage;
 use fanfold::store::batches::Batch;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use tracing::Instrument;
+use tracing::field::Empty;
 
 use crate::{Handle, HandleError};
+
+/// Fan-outs that the lines about a batch name.
+const FANOUTS_LOGGED: usize = 3;
 
 /// What becomes of a batch after a message about it.
 #[derive(Debug)]
@@ -60,8 +65,11 @@ impl Step for Handle {
             let began = self.world.now();
             let (messages, mut failures) = parse::<HandleMessage>(deliveries);
             for (delivery, message) in messages {
-                if let Err(error) = self.attempts(message, began).await {
-                    tracing::error!(%error, batch = %message.batch, attempt = message.attempt, "the batch was not handled");
+                // Lane and fan-outs are noted once the batch is read.
+                let HandleMessage { batch, attempt, .. } = message;
+                let span = tracing::error_span!("batch", %batch, attempt, lane = Empty, fanouts = Empty);
+                if let Err(error) = self.attempts(message, began).instrument(span.clone()).await {
+                    span.in_scope(|| tracing::error!(%error, "the batch was not handled"));
                     failures.push(delivery.message_id);
                 }
             }
@@ -69,4 +77,17 @@ impl Step for Handle {
         }
         .boxed()
     }
+}
+
+/// Notes the lane of a batch, and its first fan-outs, in the lines that are logged about it.
+pub(crate) fn note(batch: &Batch) {
+    let span = tracing::Span::current();
+    if span.is_disabled() {
+        return;
+    }
+    span.record("lane", tracing::field::display(&batch.lane));
+    let mut fanouts: Vec<String> = batch.items().map(|item| item.fanout.to_string()).collect();
+    fanouts.dedup();
+    fanouts.truncate(FANOUTS_LOGGED);
+    span.record("fanouts", fanouts.join(" "));
 }

@@ -108,7 +108,7 @@ impl Step for Notify {
             let (messages, mut failures) = parse::<NotifyMessage>(deliveries);
             for (delivery, message, result) in self.process(messages).await {
                 if let Err(error) = result {
-                    tracing::error!(%error, ?message, "a notice's message could not be processed");
+                    message.about.span().in_scope(|| tracing::error!(%error, "a notice's message could not be processed"));
                     failures.push(delivery.message_id);
                 }
             }

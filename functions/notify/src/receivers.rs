@@ -8,6 +8,7 @@ use fanfold::limits::{NOTICE_LEASE, NOTICES_AT_ONCE_MAX, PLACE_PAUSES};
 use fanfold::messages::NotifyMessage;
 use fanfold::store::places::{Party, Place};
 use futures::{StreamExt, stream};
+use tracing::Instrument;
 
 use crate::destinations::holds;
 use crate::look::{Asked, Due};
@@ -23,10 +24,13 @@ impl Notify {
     /// Does what the messages of an invocation ask for.
     pub(crate) async fn process(&self, messages: Vec<(Delivery, NotifyMessage)>) -> Vec<Handled> {
         let looked = messages.into_iter().map(|(delivery, message)| async move {
-            let asked = match self.look(&message).await {
-                Ok(Asked::Later(wait)) => self.later(&message, message.due, wait).await.map(|()| Asked::Nothing),
-                asked => asked,
+            let look = async {
+                match self.look(&message).await {
+                    Ok(Asked::Later(wait)) => self.later(&message, message.due, wait).await.map(|()| Asked::Nothing),
+                    asked => asked,
+                }
             };
+            let asked = look.instrument(message.about.span()).await;
             (delivery, message, asked)
         });
         let mut looked = stream::iter(looked).buffer_unordered(NOTICES_AT_ONCE_MAX);
@@ -73,7 +77,7 @@ impl Notify {
 
     async fn try_each(&self, ready: Vec<Ready>) -> Vec<Handled> {
         let tries = ready.into_iter().map(|(delivery, message, due)| async move {
-            let result = self.try_once(&due).await;
+            let result = self.try_once(&due).instrument(due.about.span()).await;
             (delivery, message, result)
         });
         stream::iter(tries).buffer_unordered(NOTICES_AT_ONCE_MAX).collect().await

@@ -57,7 +57,7 @@ impl Notify {
         }
         let pause = NOTICE_PAUSES.after(running.tries, self.world.random.next()).max(error.retry_after());
         let (to, seconds) = (destinations::name(&due.destination), pause.as_secs());
-        tracing::warn!(about = ?due.about, to, tries = running.tries, error = %text, seconds, "a notice was not delivered");
+        tracing::warn!(to, tries = running.tries, error = %text, seconds, "a notice was not delivered");
         self.try_again(due, running, parts, pause, Some(&text)).await
     }
 
@@ -104,7 +104,7 @@ impl Notify {
             return self.overtaken(due, running).await;
         }
         metrics::counter!(NOTICES_GIVEN_UP).increment(letters.len() as u64);
-        tracing::error!(about = ?due.about, to, tries = running.tries, %error, "a notice was given up");
+        tracing::error!(to, tries = running.tries, %error, "a notice was given up");
         self.close(&due.about).await
     }
 

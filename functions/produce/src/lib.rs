@@ -33,6 +33,7 @@ use fanfold::store::tasks::Tasks;
 use fanfold::tracking::{Tracking, TrackingError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use tracing::Instrument;
 
 pub use all::{AllSources, LocalSources};
 pub use objects::{Bytes, Head, Names, Pages, Store};
@@ -101,8 +102,9 @@ impl Step for Produce {
         async move {
             let (messages, mut failures) = parse::<ProduceMessage>(deliveries);
             for (delivery, message) in messages {
-                if let Err(error) = self.move_on(message).await {
-                    tracing::error!(%error, ?message, "a partition could not be moved on");
+                let span = tracing::error_span!("partition", fanout = %message.fanout, partition = message.partition);
+                if let Err(error) = self.move_on(message).instrument(span.clone()).await {
+                    span.in_scope(|| tracing::error!(%error, "a partition could not be moved on"));
                     failures.push(delivery.message_id);
                 }
             }

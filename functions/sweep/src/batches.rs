@@ -14,6 +14,7 @@ use fanfold::store::places::{Party, Place};
 use uuid::Uuid;
 
 use crate::lanes::batches_of;
+use crate::seen::Seen;
 use crate::{Round, Sweep, SweepError, SweepReport};
 
 impl Sweep {
@@ -23,6 +24,7 @@ impl Sweep {
         locks: &[Lock],
         round: &Round,
         report: &mut SweepReport,
+        seen: &mut Seen,
     ) -> Result<(), SweepError> {
         let request = round.request;
         let mut lanes = batches_of(locks);
@@ -33,6 +35,7 @@ impl Sweep {
             lanes.remove(&batch.id);
             if batch.status == BatchStatus::Done && batch.notice.begun() && !batch.notice.over() {
                 // Its acks are applied; only its notice is left.
+                seen.not_notified(&batch);
                 let about = About::Batch(LaneBatch::of(&batch));
                 let notices = self.batches.notices();
                 let again = self.wake_overdue(&notices, about, &batch.notice, batch.updated_at, request).await?;
@@ -41,6 +44,9 @@ impl Sweep {
             }
             let gate = gates.iter().find(|gate| gate.kind == batch.lane.kind);
             let stays = batch.status != BatchStatus::Done && self.stays(&batch, round).await?;
+            if batch.status != BatchStatus::Done && !stays && gate.is_none_or(|gate| gate.stopped.is_none()) {
+                seen.unfinished(&batch);
+            }
             if stays && !request.workers_dead {
                 continue;
             }

@@ -7,6 +7,7 @@ use fanfold::messages::About;
 use fanfold::store::fanouts::Fanout;
 use fanfold::store::notices::{NoticeProgress, Notices};
 
+use crate::seen::Seen;
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
 
 impl Sweep {
@@ -16,11 +17,13 @@ impl Sweep {
         &self,
         request: SweepRequest,
         report: &mut SweepReport,
+        seen: &mut Seen,
     ) -> Result<(), SweepError> {
         let horizon = self.horizon(request);
         for segment in self.segments() {
             let ids = self.tracking.fanouts.ending(segment).await?;
             for fanout in self.tracking.fanouts.get_many(&ids).await? {
+                seen.fanout(&fanout);
                 report.fanouts += u64::from(self.register_again(&fanout, request).await?);
                 report.fanouts += u64::from(self.follow_again(&fanout, request).await?);
                 let reaches = || fanout.reaches(self.world.now()).is_some();

@@ -13,12 +13,18 @@ use fanfold::store::tasks::Pending;
 use futures::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
+use crate::seen::Seen;
 use crate::switches::Oldest;
 use crate::{Round, Sweep, SweepError, SweepReport};
 
 impl Sweep {
     /// Goes through every lane that was busy, by its lock: leader, batches in flight, batches closing.
-    pub(crate) async fn sweep_locks(&self, round: &Round, report: &mut SweepReport) -> Result<(), SweepError> {
+    pub(crate) async fn sweep_locks(
+        &self,
+        round: &Round,
+        report: &mut SweepReport,
+        seen: &mut Seen,
+    ) -> Result<(), SweepError> {
         let request = round.request;
         let mut cleared = BTreeSet::new();
         for segment in self.segments() {
@@ -36,7 +42,7 @@ impl Sweep {
                 if request.workers_dead {
                     self.clear_gates(&locks, &mut cleared).await?;
                 }
-                self.sweep_batches(&locks, round, report).await?;
+                self.sweep_batches(&locks, round, report, seen).await?;
             }
         }
         Ok(())
@@ -128,7 +134,7 @@ impl Sweep {
     }
 
     /// How long a leader of this lane may be silent because it waits for its batch to fill.
-    async fn linger(&self, lane: &Lane, round: &Round) -> Duration {
+    pub(crate) async fn linger(&self, lane: &Lane, round: &Round) -> Duration {
         if !round.known.has(&lane.kind) {
             return Duration::ZERO;
         }

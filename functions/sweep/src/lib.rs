@@ -7,6 +7,7 @@ mod kinds;
 mod known;
 mod lanes;
 mod producers;
+mod seen;
 mod switches;
 
 use std::time::Duration;
@@ -20,7 +21,9 @@ use fanfold::lane::Lane;
 use fanfold::limits::{HINT_LOST_AFTER, SWEEP_SEGMENTS};
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::producing::Producing;
+use fanfold::metrics::{HEALED, SWEEPS};
 use fanfold::store::batches::Batches;
+use fanfold::store::findings::SweepRecord;
 use fanfold::store::gates::{Gates, places_max};
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
@@ -30,6 +33,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::known::Known;
+use crate::seen::Seen;
 
 /// Makes lost messages again, and tidies up after lanes that went idle.
 #[derive(Debug)]
@@ -47,6 +51,7 @@ pub struct Sweep {
     elect: Queue<ElectMessage>,
     group: Queue<GroupMessage>,
     handle: Queue<HandleMessage>,
+    record: SweepRecord,
     world: World,
 }
 
@@ -109,6 +114,14 @@ pub struct SweepReport {
     pub standing: u64,
 }
 
+impl SweepReport {
+    /// What it mended: messages that it sent again, and work that it finished.
+    #[must_use]
+    pub fn healed(&self) -> u64 {
+        self.leaders + self.batches + self.lanes + self.fanouts + self.partitions + self.kinds + self.cancelled
+    }
+}
+
 /// A sweep broke off. The next one starts anew.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
@@ -144,6 +157,7 @@ impl Sweep {
             handle: surroundings
                 .queue(variables::HANDLE_QUEUE_URL)?
                 .fair(surroundings.says_yes(variables::FAIR_QUEUES)),
+            record: SweepRecord::new(surroundings.table(variables::LOCKS_TABLE)?),
             world: surroundings.world.clone(),
         })
     }
@@ -156,40 +170,68 @@ impl Sweep {
         self.look_through(request).boxed()
     }
 
+    /// Looks through everything, and records what was seen: what is stale, or why the sweep broke off.
     async fn look_through(&self, request: SweepRequest) -> Result<SweepReport, SweepError> {
-        let mut report = SweepReport::default();
+        let (mut report, mut seen) = (SweepReport::default(), Seen::new(self.world.now()));
+        let swept = self.look_at_all(request, &mut report, &mut seen).await;
+        metrics::counter!(HEALED).increment(report.healed());
+        if let Err(error) = swept {
+            if let Err(unrecorded) = self.record.put_failure(&error.to_string()).await {
+                tracing::warn!(error = %unrecorded, "that the sweep broke off cannot be recorded");
+            }
+            return Err(error);
+        }
+        self.record.put(&seen.findings).await?;
+        metrics::counter!(SWEEPS).increment(1);
+        seen.measure();
+        Ok(report)
+    }
+
+    async fn look_at_all(
+        &self,
+        request: SweepRequest,
+        report: &mut SweepReport,
+        seen: &mut Seen,
+    ) -> Result<(), SweepError> {
         let (known, read) = self.known().await;
         let round = self.begin_round(request, known).await;
         // A failure in one part does not keep the others from healing. A sweep that times out favours none: either half
         // comes first.
         let mut tracked = None;
         if self.world.random.next().is_multiple_of(2) {
-            tracked = Some(self.sweep_tracking(request, &mut report).await);
+            tracked = Some(self.sweep_tracking(request, report, seen).await);
         }
         let (pending, locks, kinds) = match &round {
             Ok(round) => (
-                self.sweep_pending(round, &mut report).await,
-                self.sweep_locks(round, &mut report).await,
-                self.sweep_kinds(round, &mut report).await,
+                self.sweep_pending(round, report).await,
+                self.sweep_locks(round, report, seen).await,
+                self.sweep_kinds(round, report).await,
             ),
             Err(_) => (Ok(Default::default()), Ok(()), Ok(())),
         };
         let tracked = match tracked {
             Some(tracked) => tracked,
-            None => self.sweep_tracking(request, &mut report).await,
+            None => self.sweep_tracking(request, report, seen).await,
         };
         let waiting = pending.and_then(|waiting| locks.map(|()| waiting));
         let switches = match (&round, &waiting) {
-            (Ok(round), Ok(waiting)) => self.finish_switches(round, waiting, &mut report).await,
+            (Ok(round), Ok(waiting)) => {
+                self.judge_waiting(round, waiting, seen).await;
+                self.finish_switches(round, waiting, report).await
+            }
             _ => Ok(()),
         };
-        round.map(drop).and(waiting.map(drop)).and(switches).and(tracked).and(kinds).and(read)?;
-        Ok(report)
+        round.map(drop).and(waiting.map(drop)).and(switches).and(tracked).and(kinds).and(read)
     }
 
     /// Goes through fan-outs and producers.
-    async fn sweep_tracking(&self, request: SweepRequest, report: &mut SweepReport) -> Result<(), SweepError> {
-        let fanouts = self.sweep_fanouts(request, report).await;
+    async fn sweep_tracking(
+        &self,
+        request: SweepRequest,
+        report: &mut SweepReport,
+        seen: &mut Seen,
+    ) -> Result<(), SweepError> {
+        let fanouts = self.sweep_fanouts(request, report, seen).await;
         let idle = self.sweep_idle(report).await;
         let producers = self.sweep_producers(request, report).await;
         fanouts.and(idle).and(producers)

@@ -4,12 +4,12 @@ use axum::Router;
 use fanfold::delivery::Step;
 use fanfold_http::with_fallbacks;
 use lambda_http::request::LambdaRequest;
-use lambda_http::{Adapter, LambdaEvent};
+use lambda_http::{Adapter, LambdaEvent, Request};
 use lambda_runtime::{Error, service_fn};
 use serde_json::Value;
 use tower::ServiceExt;
 
-use crate::emf::Times;
+use crate::emf::Metrics;
 use crate::queue::deliver;
 
 /// Serves HTTP routes until Lambda ends the process.
@@ -17,7 +17,13 @@ use crate::queue::deliver;
 /// # Errors
 /// The runtime API cannot be reached.
 pub async fn http(router: Router) -> Result<(), Error> {
-    lambda_http::run(with_fallbacks(router)).await
+    let (router, metrics) = (&with_fallbacks(router), &Metrics::install());
+    let invoke = async |request: Request| {
+        let answer = router.clone().oneshot(request).await;
+        metrics.write();
+        answer
+    };
+    lambda_http::run(service_fn(invoke)).await
 }
 
 /// Serves a step that takes messages of its queue as well as HTTP requests.
@@ -25,10 +31,10 @@ pub async fn http(router: Router) -> Result<(), Error> {
 /// # Errors
 /// The runtime API cannot be reached.
 pub async fn queue_or_http(step: &dyn Step, router: Router) -> Result<(), Error> {
-    let (router, times) = (&with_fallbacks(router), &Times::install());
+    let (router, metrics) = (&with_fallbacks(router), &Metrics::install());
     let invoke = async |event: LambdaEvent<Value>| {
         let answer = answer(step, router, event).await;
-        times.write();
+        metrics.write();
         answer
     };
     lambda_runtime::run(service_fn(invoke)).await

@@ -1,18 +1,85 @@
 //! Logging of functions, as Lambda's logging controls set it.
 
+use fanfold::clock::World;
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt;
+use tracing_subscriber::fmt::format::{JsonFields, Writer};
+use tracing_subscriber::fmt::{self, FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::variable;
 
+/// Writes a line of JSON per event: time, level and message, the fields of the event, and those of the spans that it is in, such
+/// as batch, lane and fan-out. All are on one level, so that a query finds them under one name. Lambda needs time and level.
+struct Lines(World);
+
+/// The fields of an event.
+struct Fields<'a>(&'a mut Map<String, Value>);
+
+impl Visit for Fields<'_> {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field, value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field, value.into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, value.into());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.put(field, format!("{value:?}").into());
+    }
+}
+
+impl Fields<'_> {
+    fn put(&mut self, field: &Field, value: Value) {
+        self.0.insert(field.name().to_owned(), value);
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> std::fmt::Result {
+        let mut line = Map::new();
+        for span in context.event_scope().into_iter().flat_map(|scope| scope.from_root()) {
+            let extensions = span.extensions();
+            let fields = extensions.get::<FormattedFields<N>>().and_then(|fields| serde_json::from_str(fields).ok());
+            line.extend(fields.unwrap_or_else(Map::new));
+        }
+        event.record(&mut Fields(&mut line));
+        line.insert("timestamp".to_owned(), self.0.now().rfc3339().into());
+        line.insert("level".to_owned(), event.metadata().level().as_str().into());
+        writeln!(writer, "{}", Value::Object(line))
+    }
+}
+
 /// Logs to the standard output from now on: as JSON if `AWS_LAMBDA_LOG_FORMAT` is `JSON`, otherwise as text.
 pub(crate) fn start() {
     let json = variable("AWS_LAMBDA_LOG_FORMAT").is_some_and(|format| format.eq_ignore_ascii_case("json"));
-    let lines = fmt::layer().with_target(false).without_time();
-    let lines = if json { lines.json().boxed() } else { lines.boxed() };
+    let lines = if json {
+        fmt::layer().event_format(Lines(World::system())).fmt_fields(JsonFields::new()).boxed()
+    } else {
+        fmt::layer().with_target(false).without_time().boxed()
+    };
     tracing_subscriber::registry().with(lines.with_filter(filter(variable))).init();
 }
 
@@ -33,6 +100,47 @@ mod tests {
     use tracing::Level;
 
     use super::*;
+
+    /// A log that can be read again.
+    #[derive(Clone, Default)]
+    struct Written(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_carries_the_fields_of_its_spans_time_and_level() {
+        let written = Written::default();
+        let log = written.clone();
+        let lines = fmt::layer().event_format(Lines(World::system())).fmt_fields(JsonFields::new());
+        let lines = lines.with_writer(move || log.clone());
+        let subscriber = tracing_subscriber::registry().with(lines.with_filter(Targets::new().with_default(LevelFilter::WARN)));
+        tracing::subscriber::with_default(subscriber, || {
+            let outer = tracing::error_span!("batch", batch = "b1", lane = %"parcel:0:NY");
+            let _outer = outer.enter();
+            let _inner = tracing::error_span!("call", attempt = 2_u32).entered();
+            tracing::warn!(error = "a \"quoted\"\nline", members = 3_u64, "the call {}", "failed");
+            tracing::info!("not logged");
+        });
+        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        let mut line: Map<String, Value> = serde_json::from_str(&text).unwrap();
+        let time = line.remove("timestamp").unwrap();
+        assert!(time.as_str().is_some_and(|time| time.len() == 24 && time.ends_with('Z')), "{time}");
+        let wanted = serde_json::json!({
+            "level": "WARN", "message": "the call failed", "error": "a \"quoted\"\nline", "members": 3,
+            "batch": "b1", "lane": "parcel:0:NY", "attempt": 2,
+        });
+        assert_eq!(Value::Object(line), wanted);
+    }
 
     #[test]
     fn lambdas_level_decides_before_rusts() {

@@ -1,6 +1,6 @@
 //! Functions invoked by a queue.
 
-use crate::emf::Times;
+use crate::emf::Metrics;
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use fanfold::delivery::{Delivery, Step};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
@@ -10,10 +10,10 @@ use lambda_runtime::{Error, LambdaEvent, service_fn};
 /// # Errors
 /// The runtime API cannot be reached.
 pub async fn queue(step: impl Step) -> Result<(), Error> {
-    let (step, times) = (&step, &Times::install());
+    let (step, metrics) = (&step, &Metrics::install());
     lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
         let response = deliver(step, event.payload).await;
-        times.write();
+        metrics.write();
         Ok::<_, Error>(response)
     }))
     .await

@@ -1,5 +1,6 @@
 //! Functions invoked by a schedule.
 
+use crate::emf::Metrics;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::Value;
 
@@ -13,9 +14,11 @@ where
     R: std::fmt::Debug,
     E: std::error::Error + Send + Sync + 'static,
 {
-    let invoke = &invoke;
+    let (invoke, metrics) = (&invoke, &Metrics::install());
     lambda_runtime::run(service_fn(|_: LambdaEvent<Value>| async move {
-        let report = invoke().await?;
+        let report = invoke().await;
+        metrics.write();
+        let report = report?;
         tracing::info!(?report);
         Ok::<_, Error>(())
     }))

@@ -11,6 +11,7 @@ use futures::{FutureExt, StreamExt, stream};
 
 use super::{Item, StoreError, Table};
 use crate::limits::{STATEMENT_CALLS_AT_ONCE_MAX, STATEMENTS_PER_CALL_MAX, STORE_PAUSES, STORE_WAIT_MAX};
+use crate::metrics::CONFLICTS;
 
 /// One statement, to be executed for many rows of parameters.
 struct Statement<'a> {
@@ -119,6 +120,7 @@ impl Statement<'_> {
             }
             drop(answers);
             if again.is_empty() {
+                metrics::counter!(CONFLICTS).increment(refused.len() as u64);
                 return Ok(refused);
             }
             open = again;

@@ -11,6 +11,7 @@ use aws_sdk_dynamodb::types::{
 use super::{Item, StoreError, Write};
 use crate::clock::World;
 use crate::limits::{KEYS_PER_READ_MAX, STORE_PAUSES, STORE_WAIT_MAX};
+use crate::metrics::CONFLICTS;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -110,6 +111,7 @@ impl Table {
                 Ok(_) => Ok(Write::Done(())),
                 Err(error) => match error.as_service_error() {
                     Some(PutItemError::ConditionalCheckFailedException(refused)) => {
+                        metrics::counter!(CONFLICTS).increment(1);
                         Ok(Write::Refused(refused.item.clone()))
                     }
                     _ => Err(StoreError::service("PutItem", &self.name, error)),

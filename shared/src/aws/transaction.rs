@@ -6,6 +6,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use super::statements::RefusedWrite;
 use super::{StoreError, Table, Write};
 use crate::limits::{STORE_PAUSES, STORE_WAIT_MAX};
+use crate::metrics::CONFLICTS;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -37,6 +38,7 @@ impl Table {
                     .map(|(at, reason)| (at, reason.item.clone()))
                     .collect();
                 if !refused.is_empty() {
+                    metrics::counter!(CONFLICTS).increment(refused.len() as u64);
                     return Ok(Write::Refused(refused));
                 }
                 let passing = |code: Option<&str>| {

@@ -35,3 +35,19 @@ pub const RESET_RECORDS: usize = 500;
 
 /// Tasks that a page of a reset takes, give or take a batch.
 pub const RESET_PER_PAGE: u64 = 1_000;
+
+/// How long a task may wait, beside its lane's linger, before `sweep` reports its lane: far longer than it takes to find a lost
+/// message.
+pub const TASKS_STALE_AFTER: Duration = Duration::from_secs(15 * 60);
+
+/// How long a batch may wait for its outcomes, and a fan-out for its end or notice, before `sweep` reports it.
+pub const WORK_STALE_AFTER: Duration = Duration::from_secs(3_600);
+
+/// The oldest findings of each sort that the record of `sweep` names, so that it stays small. All are counted.
+pub const FINDINGS_NAMED: usize = 10;
+
+/// Bytes of the name of a finding: that of a lane may be long.
+pub const FINDING_NAME_BYTES: usize = 200;
+
+/// How old the record of the latest sweep may be before `GET /health` reports that: it runs every minute.
+pub const SWEEP_SILENT_AFTER: Duration = Duration::from_secs(5 * 60);

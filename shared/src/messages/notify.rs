@@ -45,6 +45,16 @@ impl About {
             Self::Kind(kind) => Party::Kind(kind.clone()).key(),
         }
     }
+
+    /// The span of work on the notice, which names the event in every line that is logged.
+    #[must_use]
+    pub fn span(&self) -> tracing::Span {
+        match self {
+            Self::Fanout(fanout) => tracing::error_span!("notice", %fanout),
+            Self::Batch(LaneBatch { batch, lane, .. }) => tracing::error_span!("notice", %batch, %lane),
+            Self::Kind(kind) => tracing::error_span!("notice", kind),
+        }
+    }
 }
 
 /// A notice that was given up.

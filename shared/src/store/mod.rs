@@ -2,6 +2,7 @@
 
 pub mod batches;
 pub mod fanouts;
+pub mod findings;
 pub mod gates;
 pub mod groups;
 pub mod locks;

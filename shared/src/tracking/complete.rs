@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::{Tracking, TrackingError};
 use crate::aws::Write;
 use crate::messages::{About, NotifyMessage};
+use crate::metrics::{FANOUTS_CANCELLED, FANOUTS_COMPLETED, FANOUTS_EXPIRED, FANOUTS_FAILED};
 use crate::store::fanouts::{Fanout, FanoutState};
 use crate::store::notices::{NoticeProgress, Notices};
 
@@ -78,8 +79,10 @@ impl Tracking {
         }
     }
 
-    /// Sends the message of what follows from the end of a fan-out, its notice included, if it ended just now.
+    /// Sends the message of what follows from the end of a fan-out, its notice included, if it ended just now, which is counted.
+    /// It is for the worker whose write was applied.
     pub(super) async fn hint_end(&self, fanout: &Fanout) -> Result<(), TrackingError> {
+        count_end(fanout);
         if !fanout.ended() || !(fanout.to_follow() || fanout.to_notify()) {
             return Ok(());
         }
@@ -118,4 +121,17 @@ impl Tracking {
         let message = NotifyMessage::due(about, notice.due);
         Ok(self.notify.send_all([(&message, notice.wait(self.world.now()))]).await?)
     }
+}
+
+/// Counts the end of a fan-out, if it ended.
+fn count_end(fanout: &Fanout) {
+    let ended = match fanout.state {
+        _ if !fanout.ended() => return,
+        FanoutState::Completed => FANOUTS_COMPLETED,
+        FanoutState::Failed => FANOUTS_FAILED,
+        FanoutState::Cancelled => FANOUTS_CANCELLED,
+        FanoutState::Expired => FANOUTS_EXPIRED,
+        FanoutState::Open | FanoutState::Sealed => return,
+    };
+    metrics::counter!(ended).increment(1);
 }

@@ -13,6 +13,7 @@ use crate::bits::Bits;
 use crate::clock::Timestamp;
 use crate::ids::{ItemGroup, derived, group_sizes};
 use crate::limits::GROUP_ITEMS_MAX;
+use crate::metrics::FANOUTS_OPENED;
 use crate::store::fanouts::{Fanout, FanoutState, Inline, Mode, NoticeFacts, OpenedTasks};
 use crate::store::groups::GroupRecord;
 use crate::store::notices::NoticeProgress;
@@ -97,6 +98,7 @@ impl Tracking {
         let new = opened.is_done();
         let fanout = match opened {
             Write::Done(()) => {
+                metrics::counter!(FANOUTS_OPENED).increment(1);
                 self.hint_end(&fanout).await?;
                 fanout
             }

@@ -15,6 +15,7 @@ use futures::future::BoxFuture;
 use super::Change;
 use crate::aws::{Item, StoreError, Table, Write};
 use crate::limits::{STORE_PAUSES, STORE_WAIT_MAX};
+use crate::metrics::CONFLICTS;
 
 /// DynamoDB's codes for writes that were not applied: throttling, or a conflict with a transaction.
 const NOTHING_DONE: [&str; 4] = [
@@ -108,7 +109,10 @@ where
     match answer {
         Ok(answer) => Ok(Write::Done(answer)),
         Err(error) => match error.as_service_error() {
-            Some(UpdateItemError::ConditionalCheckFailedException(refused)) => Ok(Write::Refused(refused.item.clone())),
+            Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
+                metrics::counter!(CONFLICTS).increment(1);
+                Ok(Write::Refused(refused.item.clone()))
+            }
             _ => Err(StoreError::service("UpdateItem", &table.name, error)),
         },
     }

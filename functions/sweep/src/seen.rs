@@ -1,0 +1,87 @@
+//! What a sweep sees on its way that a person may have to know: it is recorded for `GET /health`, and measured.
+
+use fanfold::clock::Timestamp;
+use fanfold::limits::{HINT_LOST_AFTER, TASKS_STALE_AFTER, WORK_STALE_AFTER};
+use fanfold::metrics::{FINDINGS, OLDEST_BATCH, OLDEST_WAITING};
+use fanfold::store::batches::Batch;
+use fanfold::store::fanouts::Fanout;
+use fanfold::store::findings::{Findings, What};
+
+use crate::switches::Oldest;
+use crate::{Round, Sweep};
+
+/// What a sweep saw.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// When the sweep began: ages are counted up to then.
+    now: Timestamp,
+    /// What is stale or in error.
+    pub(crate) findings: Findings,
+    /// When the oldest task was registered that waits, paused lanes left out.
+    waiting: Option<Timestamp>,
+    /// When the oldest batch was formed that is not done, paused lanes left out.
+    batch: Option<Timestamp>,
+}
+
+impl Seen {
+    pub(crate) fn new(now: Timestamp) -> Self {
+        Self { now, findings: Findings::default(), waiting: None, batch: None }
+    }
+
+    /// Adds a finding if it has stood for long.
+    fn add(&mut self, what: What, since: Timestamp, name: &str) {
+        if self.now.since(since) >= WORK_STALE_AFTER {
+            self.findings.add(what, since, name);
+        }
+    }
+
+    /// A batch that is not done and not paused, nor held by a kind that stands still.
+    pub(crate) fn unfinished(&mut self, batch: &Batch) {
+        let since = batch.waits_since();
+        self.batch = Some(self.batch.map_or(since, |oldest| oldest.min(since)));
+        // Until its deadline, nothing is late.
+        if batch.later.as_ref().is_none_or(|later| later.until < self.now) {
+            self.add(What::BatchUnfinished, since, &batch.id.to_string());
+        }
+    }
+
+    /// A batch of which only its notice is left.
+    pub(crate) fn not_notified(&mut self, batch: &Batch) {
+        self.add(What::NoticeUndelivered, batch.updated_at, &batch.id.to_string());
+    }
+
+    /// A fan-out that has an end ahead, or work after it.
+    pub(crate) fn fanout(&mut self, fanout: &Fanout) {
+        let name = fanout.id.to_string();
+        if fanout.nothing_left() || fanout.to_fail() || fanout.ending_early() {
+            self.add(What::FanoutUnfinished, fanout.updated_at, &name);
+        } else if let Some(since) = fanout.undelivered_since() {
+            self.add(What::NoticeUndelivered, since, &name);
+        }
+    }
+
+    /// Sets the gauges, once everything was seen.
+    pub(crate) fn measure(&self) {
+        let age = |since: Option<Timestamp>| since.map_or(0.0, |since| self.now.since(since).as_secs_f64());
+        metrics::gauge!(OLDEST_WAITING).set(age(self.waiting));
+        metrics::gauge!(OLDEST_BATCH).set(age(self.batch));
+        metrics::gauge!(FINDINGS).set(self.findings.count() as f64);
+    }
+}
+
+impl Sweep {
+    /// Judges the lanes in which tasks wait. Paused ones may do so for long.
+    pub(crate) async fn judge_waiting(&self, round: &Round, oldest: &Oldest, seen: &mut Seen) {
+        for (lane, since) in oldest.iter().filter(|(lane, _)| !round.switches.hold(lane).paused) {
+            seen.waiting = Some(seen.waiting.map_or(*since, |before| before.min(*since)));
+            let age = seen.now.since(*since);
+            if !round.known.has(&lane.kind) {
+                if age >= HINT_LOST_AFTER {
+                    seen.findings.add(What::NoPolicy, *since, &lane.to_string());
+                }
+            } else if age >= TASKS_STALE_AFTER && age >= TASKS_STALE_AFTER + self.linger(lane, round).await {
+                seen.findings.add(What::TasksWait, *since, &lane.to_string());
+            }
+        }
+    }
+}
