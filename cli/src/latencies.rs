@@ -12,9 +12,13 @@ const FACTOR: f64 = 1.02;
 /// Enough for 18 hours.
 const COUNTS: usize = 900;
 
-/// Times, counted by their order of magnitude.
+/// Times, or sizes, counted by their order of magnitude.
 #[derive(Debug)]
-pub(crate) struct Latencies(Vec<AtomicU64>);
+pub(crate) struct Latencies {
+    counts: Vec<AtomicU64>,
+    /// Bits of their sum, a floating-point number.
+    sum: AtomicU64,
+}
 
 /// The times that half, nine tenths and all but a hundredth did not exceed, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,14 +30,30 @@ pub(crate) struct Percentiles {
 
 impl Default for Latencies {
     fn default() -> Self {
-        Self((0..COUNTS).map(|_| AtomicU64::new(0)).collect())
+        Self { counts: (0..COUNTS).map(|_| AtomicU64::new(0)).collect(), sum: AtomicU64::new(0.0_f64.to_bits()) }
     }
 }
 
 impl Latencies {
+    /// How many there are of each order of magnitude, from the least on.
+    pub(crate) fn counts(&self) -> Vec<u64> {
+        self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Their sum.
+    pub(crate) fn sum(&self) -> f64 {
+        f64::from_bits(self.sum.load(Ordering::Relaxed))
+    }
+
+    /// Which of the counts is that of a value.
+    pub(crate) fn place(value: f64) -> usize {
+        let steps = (value.max(LEAST) / LEAST).log(FACTOR).round() as usize;
+        steps.min(COUNTS - 1)
+    }
+
     /// None if nothing was counted.
     pub(crate) fn percentiles(&self) -> Option<Percentiles> {
-        let counts: Vec<u64> = self.0.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+        let counts = self.counts();
         let all: u64 = counts.iter().sum();
         let percentile = |percent: u64| {
             let rank = (all * percent).div_ceil(100);
@@ -55,10 +75,12 @@ impl HistogramFn for Latencies {
     }
 
     fn record_many(&self, seconds: f64, count: usize) {
-        let steps = (seconds.max(LEAST) / LEAST).log(FACTOR).round() as usize;
-        if let Some(counted) = self.0.get(steps.min(COUNTS - 1)) {
+        if let Some(counted) = self.counts.get(Self::place(seconds)) {
             counted.fetch_add(count as u64, Ordering::Relaxed);
         }
+        let more = |sum: u64| Some((f64::from_bits(sum) + seconds * count as f64).to_bits());
+        // An update that always gives a value does not fail.
+        let _ = self.sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 }
 

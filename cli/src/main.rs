@@ -19,6 +19,7 @@ mod mcp;
 mod pages;
 mod plan;
 mod policies;
+mod prometheus;
 mod rows;
 mod run;
 mod sandbox;

@@ -7,9 +7,11 @@ use fanfold_local::http::{self, Timeouts};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::counters::Counters;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::guard::{Callers, guard};
+use crate::prometheus;
 use crate::say::say;
 use crate::stack::Running;
 
@@ -59,10 +61,15 @@ pub(crate) fn takes_commands(listener: &TcpListener) -> bool {
     listener.local_addr().is_ok_and(|address| address.ip().is_loopback())
 }
 
-/// Serves the HTTP API of a stack in the background, with its dashboard.
-pub(crate) fn start(listener: TcpListener, running: &Running, callers: Callers) -> Result<Server, Failure> {
+/// Serves the HTTP API of a stack in the background, with its dashboard and what its steps counted.
+pub(crate) fn start(
+    listener: TcpListener,
+    running: &Running,
+    callers: Callers,
+    counters: Counters,
+) -> Result<Server, Failure> {
     let address = listener.local_addr().map_err(|error| Failure::io("--listen", error))?;
-    let router = running.steps.router();
+    let router = running.steps.router().merge(prometheus::router(counters));
     let task = tokio::spawn(async move {
         http::serve(listener, guard(router, Dashboard::default(), callers), Timeouts::default()).await;
     });

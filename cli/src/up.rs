@@ -5,6 +5,7 @@ use fanfold::store::policies::Policies;
 
 use crate::args::UpArgs;
 use crate::batch_api;
+use crate::counters::Counters;
 use crate::failure::Failure;
 use crate::guard::Callers;
 use crate::policies;
@@ -17,6 +18,7 @@ use crate::stop::Stop;
 pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     let wanted = policies::read(&args.policy, true)?;
     let listener = serve::bind(&args.listen).await?;
+    let counters = Counters::install();
     let stack = EmbeddedStack::open(args.data.as_deref()).await?;
     let stop = Stop::listen()?;
     let table = stack.surroundings("ApiFunction").table(variables::POLICIES_TABLE)?;
@@ -27,7 +29,7 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     let folder = std::env::current_dir().map_err(|error| Failure::io("the current folder", error))?;
     let running =
         stack.start(batch_api::local(folder.clone()), &folder, None, serve::takes_commands(&listener)).await?;
-    let server = serve::start(listener, &running, Callers::All)?;
+    let server = serve::start(listener, &running, Callers::All, counters)?;
     say(format_args!("Fanfold's HTTP API is at http://{}; stop it with Ctrl-C", server.address()));
     server.say_dashboard();
     stop.asked().await;

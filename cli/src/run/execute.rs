@@ -61,7 +61,8 @@ impl Run<'_> {
             limit: limit.clone(),
         };
         let running = begun.stack.start(batch_apis, &self.job.folder, Some(of_run), commands).await?;
-        let served = listener.map(|listener| serve::start(listener, &running, callers)).transpose()?;
+        let counters = || begun.meter.counters.clone();
+        let served = listener.map(|listener| serve::start(listener, &running, callers, counters())).transpose()?;
         served.iter().for_each(Server::say_dashboard);
         let mut notices = Notices::of(&begun.stack, begun.fanout)?;
         let work = async {

@@ -31,6 +31,12 @@ impl Server {
     }
 
     fn call(&self, method: &str, path: &str, headers: &str, body: &Value) -> (u16, Value) {
+        let (head, body) = self.exchange(method, path, headers, body);
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(&body).unwrap_or(Value::Null))
+    }
+
+    /// Head and body of the answer.
+    fn exchange(&self, method: &str, path: &str, headers: &str, body: &Value) -> (String, String) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let mut stream = TcpStream::connect(&self.address).unwrap();
         write!(
@@ -44,7 +50,7 @@ impl Server {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap_or(Value::Null))
+        (head.to_owned(), body.to_owned())
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
@@ -164,4 +170,29 @@ fn web_pages_are_refused() {
     let server = Server::start(&folder);
     let (status, problem) = server.call("GET", "/policies", "origin: https://example.com\r\n", &Value::Null);
     assert_eq!((status, &problem["code"]), (403, &json!("not_for_browsers")));
+}
+
+#[test]
+fn what_was_counted_is_served_to_prometheus() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    let task = json!({"kind": "row", "content": {"ref": 1, "shop": "a"}});
+    let answer = server.post("/tasks", &json!({"tasks": [task, task]})).1;
+    let path = format!("/tasks/{}", answer["tasks"][0]["id"].as_str().unwrap());
+    server.wait(&path, "status", &json!("succeeded"));
+    let (head, text) = server.exchange("GET", "/metrics", "", &Value::Null);
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("text/plain; version=0.0.4"), "{head}");
+    let lines: Vec<&str> = text.lines().collect();
+    for line in [
+        "# TYPE fanfold_tasks_registered counter",
+        "fanfold_tasks_registered 1",
+        "fanfold_tasks_duplicate 1",
+        "fanfold_members_succeeded 1",
+        "fanfold_batch_size_count 1",
+        "fanfold_called_to_answered_seconds_bucket{le=\"+Inf\"} 1",
+    ] {
+        assert!(lines.contains(&line), "{line} is not in\n{text}");
+    }
+    let (head, _) = server.exchange("GET", "/metrics", "origin: https://example.com\r\n", &Value::Null);
+    assert!(head.starts_with("HTTP/1.1 403"), "web pages read nothing: {head}");
 }

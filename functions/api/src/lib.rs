@@ -10,6 +10,7 @@ use fanfold::control::{Cancelling, Control, DeadLetters, Resetting};
 use fanfold::producing::Producing;
 use fanfold::registering::Registrar;
 use fanfold::store::batches::Batches;
+use fanfold::store::findings::SweepRecord;
 use fanfold::store::gates::Gates;
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
@@ -35,6 +36,7 @@ pub struct Api {
     cancelling: Cancelling,
     resetting: Resetting,
     dead_letters: DeadLetters,
+    sweep: SweepRecord,
     world: World,
     allow_commands: bool,
 }
@@ -58,6 +60,7 @@ impl Api {
             cancelling: Cancelling::from_environment(surroundings)?,
             resetting: Resetting::from_environment(surroundings)?,
             dead_letters: DeadLetters::from_environment(surroundings)?,
+            sweep: SweepRecord::new(surroundings.table(variables::LOCKS_TABLE)?),
             world: surroundings.world.clone(),
             allow_commands: false,
         })

@@ -137,7 +137,7 @@ fn check(clients: &Clients, path: &str, body: &Value) {
     } else if let Some(kind) = path.strip_prefix("/policies/") {
         (body["kind"] != kind).then(|| "is another policy".to_owned())
     } else if path == "/health" {
-        (body["status"] != "ok").then(|| "is not well".to_owned())
+        health(body)
     } else {
         let sim = &clients.cluster.sim;
         let (known, ever_missing) = {
@@ -153,6 +153,17 @@ fn check(clients: &Clients, path: &str, body: &Value) {
     if let Some(problem) = problem {
         clients.cluster.sim.violate(format!("GET {path} {problem}: {body}"));
     }
+}
+
+/// What is found says what it is, how bad it is, and since when; nothing is found that lies ahead.
+fn health(body: &Value) -> Option<String> {
+    let findings = body["findings"].as_array().cloned().unwrap_or_default();
+    let level = |finding: &Value| ["stale", "error"].iter().position(|level| finding["level"] == *level);
+    let worst = findings.iter().map(level).max();
+    let said = ["stale", "error"].iter().position(|level| body["status"] == *level);
+    let named = |finding: &Value| ["what", "says", "mend"].iter().all(|name| finding[name].as_str().is_some_and(|text| !text.is_empty()));
+    let right = worst.unwrap_or(None) == said && (said.is_some() || body["status"] == "ok") && findings.iter().all(named);
+    (!right).then(|| "says what cannot be".to_owned())
 }
 
 /// How a fan-out or task ended, if it did.

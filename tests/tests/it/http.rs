@@ -11,6 +11,7 @@ mod fanouts;
 mod follow;
 mod gather;
 mod groups;
+mod health;
 mod hostile;
 mod item_states;
 mod listed;

@@ -73,7 +73,7 @@ async fn redrive(State(api): State<Arc<Api>>, Path(StepName(step)): Path<StepNam
     Ok(Json(api.dead_letters.redrive(step).await.map_err(problem)?))
 }
 
-fn problem(error: DeadLetterError) -> Problem {
+pub(super) fn problem(error: DeadLetterError) -> Problem {
     match error {
         DeadLetterError::UnknownStep(_) => Problem::new(Code::InvalidId, error),
         DeadLetterError::Service { .. } => Problem::unavailable(&error),
