@@ -7,7 +7,8 @@ use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::notice::{FanoutEnded, Notice};
 use fanfold::store::batches::{Batch, BatchStatus};
-use fanfold::store::places::{self, Party};
+use fanfold::store::locks::is_lane;
+use fanfold::store::places::Party;
 use uuid::Uuid;
 
 use crate::queues::QueueName;
@@ -82,7 +83,7 @@ impl TestStack {
         for kind in keys.iter().filter_map(|key| Party::kind(key)) {
             assert_eq!(self.places(kind).await, 0, "places of kind {kind}");
         }
-        for key in keys.into_iter().filter(|key| !key.starts_with(places::PREFIX)) {
+        for key in keys.into_iter().filter(|key| is_lane(key)) {
             let lane: Lane = key.parse().unwrap();
             let lock = self.locks.get(&lane).await.unwrap();
             assert!(lock.idle(), "{lock:?}");

@@ -13,11 +13,11 @@ use crate::limits::{ERROR_BYTES_MAX, FINDING_NAME_BYTES, FINDINGS_NAMED};
 use crate::text::shorten;
 
 /// The key of the record. No lane has it, since a kind has no `/`.
-const KEY: &str = "sweep/findings";
+pub(crate) const KEY: &str = "sweep/findings";
 
 /// What a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "SweptSort"))]
 #[serde(rename_all = "snake_case")]
 pub enum What {
     /// Tasks wait in a lane for far longer than its linger.

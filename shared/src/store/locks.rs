@@ -10,7 +10,8 @@ use std::ops::ControlFlow;
 use uuid::Uuid;
 
 use self::record::{ACQUIRED_AT, ACTIVE, CLOSING, EPOCH, HOLDER, IN_FLIGHT, TTL, WAITING};
-use super::places::ID;
+use super::findings;
+use super::places::{self, ID};
 use super::shards::shard;
 use crate::aws::attributes::{Reader, binary, id_set, item, number, text, time};
 use crate::aws::{Change, Looked, Segment, StoreError, Table, Write};
@@ -19,6 +20,12 @@ use crate::limits::{KEYS_PER_READ_MAX, LANE_RETENTION};
 use crate::messages::GroupMessage;
 
 pub use self::record::Lock;
+
+/// Whether a key of their table is that of a lane. Other records are kept beside the locks.
+#[must_use]
+pub fn is_lane(key: &str) -> bool {
+    !key.starts_with(places::PREFIX) && key != findings::KEY
+}
 
 /// The locks.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ use crate::pacing::{Ask, Verdict};
 use crate::store::pace;
 
 /// The prefix of the keys of these records. No lane has it, since a kind has no `/`.
-pub const PREFIX: &str = "places/";
+pub(crate) const PREFIX: &str = "places/";
 
 /// The prefix of the key of a kind's record.
 const OF_KIND: &str = "places/kind/";

@@ -11,8 +11,7 @@ use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::results::Kept;
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
-use fanfold::store::locks::Locks;
-use fanfold::store::places;
+use fanfold::store::locks::{Locks, is_lane};
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use fanfold_local::Engine;
@@ -81,7 +80,7 @@ pub(crate) async fn everything(engine: &Engine, sim: &Sim) -> Result<(), String>
 async fn locks(engine: &Engine, sim: &Sim) -> Result<(), String> {
     let locks = Locks::new(table(engine, sim, "LOCKS_TABLE"));
     let keys = keys(engine, sim, "LOCKS_TABLE", "lane").await?;
-    for lane in keys.into_iter().filter(|key| !key.starts_with(places::PREFIX)) {
+    for lane in keys.into_iter().filter(|key| is_lane(key)) {
         let lane: Lane = lane.parse().map_err(|error: fanfold::lane::LaneError| error.to_string())?;
         let lock = locks.get(&lane).await.map_err(|error| error.to_string())?;
         if !lock.idle() {
