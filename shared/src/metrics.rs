@@ -1,5 +1,5 @@
 //! Every counter, gauge and histogram, in one place. Steps count through the `metrics` facade; without a recorder that costs
-//! nothing. Deployed functions write them into their log for CloudWatch; `fanfold serve` shows them under `/metrics`.
+//! nothing. Deployed functions write them into their log for CloudWatch; `fanfold up` shows them under `/metrics`.
 
 /// Defines names of metrics, and [`ALL`] of them with what they say.
 macro_rules! metrics {

@@ -20,6 +20,7 @@ from scenarios.control import control
 from scenarios.face import latency, refusals
 from scenarios.ingestion import ingestion
 from scenarios.notices import notices
+from scenarios.operating import operating
 from scenarios.poison import poison
 from scenarios.policies import policies
 from scenarios.privilege import denials, privilege
@@ -63,7 +64,7 @@ def main(name, mode):
     stack, api, lost = Stack(name, mode), BatchApi(), Lost()
     scenarios = (
         refusals, lost.losing, latency, batching, control, policies, producing, queued, tracking, notices, workers, ingestion,
-        poison, lost.sweeping, privilege,
+        poison, lost.sweeping, operating, privilege,
     )
     only = os.environ.get("E2E_SCENARIOS", "").split()
     done = [run(stack, api, scenario) for scenario in scenarios if scenario.__name__ in only or not only]

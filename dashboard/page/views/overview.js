@@ -23,9 +23,9 @@ async function load(signal) {
   const counted = await Promise.all(going.fanouts.map((fanout) => fanout.progress === "at_least" && fanout.total <= EXACT_UP_TO
     ? get(`/fanouts/${fanout.id}?progress=exact`, signal) : fanout));
   const dead = letters.queues.filter((queue) => queue.messages > 0);
-  // What is listed by itself above is not repeated.
-  const findings = (health.findings ?? []).filter(({what}) => what !== "kind_stands_still" && what !== "dead_letters");
-  return {standing: health.standing_still ?? [], findings, dead, paused, wrong: wrong.fanouts, going: counted, ended: ended.fanouts, lanes};
+  // Dead letters and kinds that stand still are shown with more than the finding says.
+  const found = (health.findings ?? []).filter(({what}) => what !== "dead_letters" && what !== "kind_stands_still");
+  return {found, standing: health.standing_still ?? [], dead, paused, wrong: wrong.fanouts, going: counted, ended: ended.fanouts, lanes};
 }
 
 /** A scope in words. */
@@ -36,8 +36,8 @@ function Attention({data}) {
   const notes = [
     ...data.standing.map((at) => html`<li key=${at.kind}><strong>Kind ${at.kind} stands still</strong> since <${Ago} at=${at.since} />:
       ${at.answer}. The next probe is due <${Ago} at=${at.next_probe} />.${" "}<a href="#/kinds">Kinds</a></li>`),
-    ...data.findings.map((at) => html`<li key=${at.what}><strong>${at.says}</strong>${at.since && html` since <${Ago} at=${at.since} />`}${(at.about ?? []).length > 0 &&
-      `: ${at.about.map(({name}) => name).join(", ")}`}. ${at.mend}</li>`),
+    ...data.found.map((at) => html`<li key=${at.what}><strong>${at.says[0].toUpperCase()}${at.says.slice(1)}</strong>,
+      since <${Ago} at=${at.since} />: ${at.about?.length > 0 && `${at.about[0].name}${at.count > 1 ? ` and ${count(at.count - 1)} more` : ""}. `}${at.mend}</li>`),
     ...data.dead.map((at) => html`<li key=${at.step}><strong>${several(at.messages, "dead letter")}</strong> of ${at.step}.${" "}
       <a href="#/letters">Look at them</a></li>`),
     ...data.wrong.map((at) => html`<li key=${at.id}>Fan-out <a href=${`#/fanouts/${at.id}`}>${at.user_key ?? at.id}</a> <${State} state=${at.state} />${" "}

@@ -108,7 +108,10 @@ impl Step for Notify {
             let (messages, mut failures) = parse::<NotifyMessage>(deliveries);
             for (delivery, message, result) in self.process(messages).await {
                 if let Err(error) = result {
-                    message.about.span().in_scope(|| tracing::error!(%error, "a notice's message could not be processed"));
+                    message
+                        .about
+                        .span()
+                        .in_scope(|| tracing::error!(%error, "a notice's message could not be processed"));
                     failures.push(delivery.message_id);
                 }
             }

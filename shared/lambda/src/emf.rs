@@ -10,9 +10,7 @@ use fanfold::clock::{Timestamp, World};
 use fanfold::config::variables::METRICS_STACK;
 use fanfold::limits::METRIC_VALUES_MAX;
 use fanfold::metrics::in_seconds;
-use metrics::{
-    Counter, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
-};
+use metrics::{Counter, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use serde_json::{Map, Value, json};
 
 use crate::variable;
@@ -100,7 +98,8 @@ impl Metrics {
     /// Writes what was recorded, if there is anything.
     pub(crate) fn write(&self) {
         let level = variable("AWS_LAMBDA_LOG_LEVEL").unwrap_or_else(|| "INFO".to_owned());
-        let about = About { stack: &variable(METRICS_STACK).unwrap_or_default(), function: &crate::function(), level: &level };
+        let about =
+            About { stack: &variable(METRICS_STACK).unwrap_or_default(), function: &crate::function(), level: &level };
         if let Some(line) = self.line(World::system().now(), &about) {
             // A log that cannot be written is no reason to fail.
             let _ = writeln!(std::io::stdout(), "{line}");

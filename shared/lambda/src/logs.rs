@@ -58,7 +58,12 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
-    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> std::fmt::Result {
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> std::fmt::Result {
         let mut line = Map::new();
         for span in context.event_scope().into_iter().flat_map(|scope| scope.from_root()) {
             let extensions = span.extensions();
@@ -122,7 +127,8 @@ mod tests {
         let log = written.clone();
         let lines = fmt::layer().event_format(Lines(World::system())).fmt_fields(JsonFields::new());
         let lines = lines.with_writer(move || log.clone());
-        let subscriber = tracing_subscriber::registry().with(lines.with_filter(Targets::new().with_default(LevelFilter::WARN)));
+        let subscriber =
+            tracing_subscriber::registry().with(lines.with_filter(Targets::new().with_default(LevelFilter::WARN)));
         tracing::subscriber::with_default(subscriber, || {
             let outer = tracing::error_span!("batch", batch = "b1", lane = %"parcel:0:NY");
             let _outer = outer.enter();

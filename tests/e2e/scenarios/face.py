@@ -23,7 +23,7 @@ def refusals(stack, _):
 def latency(stack, _, calls=100):
     """One call after the other: one that reads nothing, one that writes a fan-out, one that reads it."""
     for _ in range(calls):
-        stack.expect(200, "GET", "/health")
+        stack.expect(200, "GET", "/")
     fanouts = [stack.open_fanout(3)[0] for _ in range(calls)]
     for id in fanouts:
         assert stack.fanout(id)["total"] == 3

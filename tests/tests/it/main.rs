@@ -29,6 +29,7 @@ mod leading_on;
 mod mapped;
 mod nested;
 mod notices;
+mod operations;
 mod pacing;
 mod partly_stored;
 mod places;

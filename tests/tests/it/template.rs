@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use fanfold::clock::World;
-use fanfold::config::Surroundings;
+use fanfold::config::{Surroundings, variables};
 use fanfold_local::{Engine, Template};
 use fanfold_stack::{Outside, Steps};
 use serde_json::{Value, json};
 
-const TEXT: &str = include_str!("../../../template.yaml");
+pub(crate) const TEXT: &str = include_str!("../../../template.yaml");
 
 /// The largest batch that Lambda takes from a queue without a batch window.
 const BATCH_WITHOUT_WINDOW: usize = 10;
@@ -20,7 +20,7 @@ fn template() -> Template {
 }
 
 /// The properties of all resources of a type, by logical id.
-fn resources(kind: &str) -> BTreeMap<String, Value> {
+pub(crate) fn resources(kind: &str) -> BTreeMap<String, Value> {
     let document = Template::document(TEXT).unwrap();
     let all: BTreeMap<String, Value> = serde_json::from_value(document["Resources"].clone()).unwrap();
     let of_kind = all.into_iter().filter(|(_, resource)| resource["Type"] == kind);
@@ -137,8 +137,9 @@ fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so()
         );
         assert_eq!(document["Parameters"][parameter]["Default"], "");
     }
-    let managed = resources("AWS::Serverless::Function").remove("HandleFunction").unwrap()["Policies"][0].clone();
-    assert_eq!(managed, json!({"Fn::If": ["CallsAws", {"Ref": "BatchApiPolicyArn"}, {"Ref": "AWS::NoValue"}]}));
+    let handle = resources("AWS::Serverless::Function").remove("HandleFunction").unwrap();
+    let managed = json!({"Fn::If": ["CallsAws", {"Ref": "BatchApiPolicyArn"}, {"Ref": "AWS::NoValue"}]});
+    assert!(handle["Policies"].as_array().unwrap().contains(&managed));
     let given = json!({"Fn::Not": [{"Fn::Equals": [{"Ref": "BatchApiPolicyArn"}, ""]}]});
     assert_eq!(
         (&document["Conditions"]["CallsAws"], &document["Parameters"]["BatchApiPolicyArn"]["Default"]),
@@ -150,13 +151,13 @@ fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so()
     assert_eq!(granted, BTreeMap::from([("CallsBackTasks".to_owned(), json!("*"))]));
 }
 
-/// A dead letter waits for an operator: its queue has an alarm, which goes to the topic that a parameter names.
+/// A dead letter waits for an operator: its queue has an alarm.
 #[test]
 fn every_queue_of_dead_letters_has_an_alarm() {
     let alarms = resources("AWS::CloudWatch::Alarm");
     let queues = resources("AWS::SQS::Queue").into_iter().filter(|(name, _)| name.ends_with("DeadLetterQueue"));
     let queues: Vec<String> = queues.map(|(name, _)| name).collect();
-    assert_eq!((queues.len(), alarms.len()), (7, 7));
+    assert_eq!(queues.len(), 7);
     for queue in queues {
         let alarm = &alarms[&queue.replace("Queue", "Alarm")];
         let dimension = json!([{"Name": "QueueName", "Value": {"Fn::GetAtt": format!("{queue}.QueueName")}}]);
@@ -166,21 +167,79 @@ fn every_queue_of_dead_letters_has_an_alarm() {
             [&json!("ApproximateNumberOfMessagesVisible"), &json!("GreaterThanThreshold"), &json!(0)],
             "{queue}"
         );
-        let topics = json!({"Fn::If": ["Alarms", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]});
-        assert_eq!((&alarm["AlarmActions"], &alarm["OKActions"]), (&topics, &topics), "{queue}");
     }
 }
 
-/// Queues are encrypted where they ask for it, tables always are: a change may not turn that into a key that is not there.
+/// Queues and tables are encrypted by keys of AWS, or by the key that a parameter names, which every function may use.
 #[test]
 fn everything_is_encrypted() {
+    let (key, none) = (json!({"Ref": "KmsKeyArn"}), json!({"Ref": "AWS::NoValue"}));
     for (name, properties) in resources("AWS::SQS::Queue") {
-        assert_eq!(properties["SqsManagedSseEnabled"], true, "{name}");
+        assert_eq!(properties["SqsManagedSseEnabled"], json!({"Fn::If": ["HasKey", none, true]}), "{name}");
+        assert_eq!(properties["KmsMasterKeyId"], json!({"Fn::If": ["HasKey", key, none]}), "{name}");
     }
+    let by_key = json!({"SSEEnabled": true, "SSEType": "KMS", "KMSMasterKeyId": key});
     for (name, properties) in resources("AWS::DynamoDB::Table") {
-        assert!(properties["SSESpecification"]["SSEEnabled"] != false, "{name}");
+        assert_eq!(properties["SSESpecification"], json!({"Fn::If": ["HasKey", by_key, none]}), "{name}");
         assert_eq!(properties["BillingMode"], "PAY_PER_REQUEST", "{name}");
     }
+    for (name, function) in resources("AWS::Serverless::Function") {
+        let policy = json!({"Fn::If": ["HasKey", {"Ref": "KeyPolicy"}, none]});
+        assert!(function["Policies"].as_array().unwrap().contains(&policy), "{name}");
+    }
+}
+
+/// What is in no other place stays when the stack is deleted.
+#[test]
+fn data_is_kept() {
+    let document = Template::document(TEXT).unwrap();
+    let tables = resources("AWS::DynamoDB::Table").into_keys();
+    for name in tables.chain(["NoticesQueue".to_owned()]) {
+        let resource = &document["Resources"][&name];
+        assert_eq!(
+            (&resource["DeletionPolicy"], &resource["UpdateReplacePolicy"]),
+            (&json!("RetainExceptOnCreate"), &json!("Retain")),
+            "{name}"
+        );
+    }
+}
+
+/// The API for tokens sends each request to the function that the signed API sends it to. Outcomes come to the latter, without
+/// either.
+#[test]
+fn both_apis_have_the_same_routes() {
+    let routes: BTreeMap<String, String> = resources("AWS::ApiGatewayV2::Route")
+        .into_values()
+        .map(|route| {
+            assert_eq!(
+                (&route["AuthorizationType"], &route["AuthorizerId"]),
+                (&json!("JWT"), &json!({"Ref": "JwtAuthorizer"}))
+            );
+            let target = route["Target"]["Fn::Sub"].as_str().unwrap();
+            let function = target.trim_start_matches("integrations/${JwtTo").trim_end_matches('}');
+            (route["RouteKey"].as_str().unwrap().to_owned(), format!("{function}Function"))
+        })
+        .collect();
+    for route in template().routes().iter().filter(|route| route.function != "HandleFunction") {
+        let key = format!("{} {}", route.method, route.path);
+        let function = routes.get(&key).unwrap_or(&routes["$default"]);
+        assert_eq!(*function, route.function, "{key}");
+    }
+}
+
+/// SAM lets functions that may be in a VPC use EC2. Without a VPC that is denied.
+#[test]
+fn only_functions_in_a_vpc_may_use_ec2() {
+    let denied = json!({"Statement": [{"Effect": "Deny", "Action": ["ec2:*"], "Resource": "*"}]});
+    let denied = json!({"Fn::If": ["InVpc", {"Ref": "AWS::NoValue"}, denied]});
+    let mut within = Vec::new();
+    for (name, function) in resources("AWS::Serverless::Function") {
+        if function["VpcConfig"] != Value::Null {
+            assert!(function["Policies"].as_array().unwrap().contains(&denied), "{name}");
+            within.push(name);
+        }
+    }
+    assert_eq!(within, ["HandleFunction", "NotifyFunction", "ProduceFunction"]);
 }
 
 #[tokio::test]
@@ -202,16 +261,19 @@ async fn every_variable_that_the_code_reads_is_given_and_no_other() {
     let sources = Arc::new(fanfold_produce::AllSources::from_environment(&surroundings("ProduceFunction")));
     let batch_apis = Arc::new(fanfold_batch_api::Callers::deployed(&surroundings("HandleFunction")));
     let outside = Outside { batch_apis, webhooks, sources, commands: false, call_by_call: false };
-    let steps = Steps::new(surroundings, outside).unwrap();
+    let stack = Steps::new(surroundings, outside).unwrap();
+    let behind = |name: &str| stack.behind(name);
     for function in template.functions() {
-        // Those of AWS, which Lambda sets or an emulator has, are not the template's.
-        let ours =
-            |names: Vec<String>| names.into_iter().filter(|name| !name.starts_with("AWS_")).collect::<BTreeSet<_>>();
+        // Those of AWS, which Lambda sets or an emulator has, are not the template's. What the steps count is written down by
+        // the mains.
+        let steps = |name: &String| !name.starts_with("AWS_") && name != variables::METRICS_STACK;
+        let ours = |names: Vec<String>| names.into_iter().filter(steps).collect::<BTreeSet<_>>();
         let given = ours(function.environment.keys().cloned().collect());
         let read = read.lock().unwrap()[&function.name].iter().cloned().collect();
         assert_eq!(ours(read), given, "{}", function.name);
         let reads_a_queue = template.event_sources().iter().any(|source| source.function == function.name);
-        assert_eq!(steps.behind(&function.name).is_some(), reads_a_queue, "{}", function.name);
+        assert_eq!(behind(&function.name).is_some(), reads_a_queue, "{}", function.name);
+        assert_eq!(function.environment[variables::METRICS_STACK], "fanfold", "{}", function.name);
     }
 }
 

@@ -102,7 +102,9 @@ fn looked_up(request: &Request) -> (Vec<Spot>, Vec<Spot>) {
             request.body["RequestItems"][&table]["Keys"].as_array().into_iter().flatten().map(record).collect()
         }
         // Whether a batch was done when its lane let go of it.
-        "UpdateItem" if table == "LocksTable" && is_lane(&key_of(&table, &request.body["Key"])) => vec![Spot::Table("BatchesTable".to_owned())],
+        "UpdateItem" if table == "LocksTable" && is_lane(&key_of(&table, &request.body["Key"])) => {
+            vec![Spot::Table("BatchesTable".to_owned())]
+        }
         // Whether the owner of a key had been dropped or had failed.
         "BatchExecuteStatement" if ["take over", "release"].iter().any(|what| request.kind.ends_with(what)) => {
             vec![Spot::Table("TasksTable".to_owned())]

@@ -35,7 +35,8 @@ async fn switched(crash: Crash, scope: Scope, drains: bool) -> Option<String> {
     }
     stack.assert_settled(&tasks, 2).await;
     stack.sweep().await;
-    assert_eq!(stack.control.switchboard().await.unwrap().iter().count(), 0);
+    let switches = stack.insist(async || stack.control.switchboard().await).await;
+    assert_eq!(switches.iter().count(), 0);
     stack.crash.struck()
 }
 

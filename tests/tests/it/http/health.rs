@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::AttributeValue;
+use fanfold_sweep::SweepRequest;
 use fanfold_tests::{QueueName, order};
 use serde_json::{Value, json};
 
@@ -46,6 +48,30 @@ async fn sweeps_that_fall_silent_are_an_error() {
     assert_eq!((&silent["findings"][0]["since"], &silent["swept_at"]), (&json!(swept), &json!(swept)));
     server.stack.sweep().await;
     assert_eq!(health(&server).await["status"], "ok", "the next sweep mends it");
+}
+
+/// A record that cannot be read breaks every sweep off.
+#[tokio::test(start_paused = true)]
+async fn sweeps_that_break_off_are_an_error() {
+    let server = Server::start().await;
+    server.stack.sweep().await;
+    let dynamodb = &server.stack.surroundings().dynamodb;
+    let [lane, active, epoch] = ["parcel:0:117", "7", "not a number"].map(|text| AttributeValue::S(text.to_owned()));
+    let put = dynamodb.put_item().table_name("LocksTable").item("lane", lane.clone());
+    put.item("active", active).item("epoch", epoch).send().await.unwrap();
+    let broke = server.stack.world.now().0;
+    for minutes in [0, 2] {
+        server.stack.clock.skip(minutes * MINUTE);
+        assert!(server.stack.sweeper.sweep(SweepRequest::default()).await.is_err());
+        let wrong = health(&server).await;
+        assert_eq!((&wrong["status"], sorts(&wrong)), (&json!("error"), vec!["sweep_fails"]));
+        let finding = &wrong["findings"][0];
+        assert!(finding["since"].as_u64().unwrap() < broke + 1_000, "since the first that broke off: {finding}");
+        assert!(finding["says"].as_str().unwrap().contains("parcel:0:117"), "{finding}");
+    }
+    dynamodb.delete_item().table_name("LocksTable").key("lane", lane).send().await.unwrap();
+    server.stack.sweep().await;
+    assert_eq!(health(&server).await["status"], "ok");
 }
 
 /// The message is lost, and so is the one that each sweep sends.

@@ -204,12 +204,10 @@ mod tests {
         findings.add(What::TasksWait, Timestamp(5), "parcel:0:LA");
         let sweep = LatestSweep { swept_at: Some(Timestamp(9)), findings, failing: None };
         let shown = serde_json::to_value(&of_sweep(&sweep, Timestamp(9))[0]).unwrap();
-        assert_eq!([&shown["what"], &shown["level"], &shown["count"], &shown["since"]], [
-            &json!("tasks_wait"),
-            &json!("stale"),
-            &json!(2),
-            &json!(5)
-        ]);
+        assert_eq!(
+            [&shown["what"], &shown["level"], &shown["count"], &shown["since"]],
+            [&json!("tasks_wait"), &json!("stale"), &json!(2), &json!(5)]
+        );
         assert_eq!(shown["about"], json!([{"name": "parcel:0:LA", "since": 5}, {"name": "parcel:0:NY", "since": 7}]));
     }
 
