@@ -44,9 +44,7 @@ impl Sweep {
             }
             let gate = gates.iter().find(|gate| gate.kind == batch.lane.kind);
             let stays = batch.status != BatchStatus::Done && self.stays(&batch, round).await?;
-            if batch.status != BatchStatus::Done && !stays && gate.is_none_or(|gate| gate.stopped.is_none()) {
-                seen.unfinished(&batch);
-            }
+            seen.batch(&batch, stays, gate);
             if stays && !request.workers_dead {
                 continue;
             }

@@ -3,9 +3,10 @@
 use fanfold::clock::Timestamp;
 use fanfold::limits::{HINT_LOST_AFTER, TASKS_STALE_AFTER, WORK_STALE_AFTER};
 use fanfold::metrics::{FINDINGS, OLDEST_BATCH, OLDEST_WAITING};
-use fanfold::store::batches::Batch;
+use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::fanouts::Fanout;
 use fanfold::store::findings::{Findings, What};
+use fanfold::store::gates::Gate;
 
 use crate::switches::Oldest;
 use crate::{Round, Sweep};
@@ -35,8 +36,12 @@ impl Seen {
         }
     }
 
-    /// A batch that is not done and not paused, nor held by a kind that stands still.
-    pub(crate) fn unfinished(&mut self, batch: &Batch) {
+    /// A batch. One that `stays` where it is, since it is paused or has no policy, may wait for long, and so may that of a kind
+    /// that stands still.
+    pub(crate) fn batch(&mut self, batch: &Batch, stays: bool, gate: Option<&Gate>) {
+        if stays || batch.status == BatchStatus::Done || gate.is_some_and(|gate| gate.stopped.is_some()) {
+            return;
+        }
         let since = batch.waits_since();
         self.batch = Some(self.batch.map_or(since, |oldest| oldest.min(since)));
         // Until its deadline, nothing is late.
