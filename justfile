@@ -36,6 +36,10 @@ clients:
 dashboard:
     tests/dashboard/run
 
+# Runs every shell block of the guides as it is written.
+guides *files:
+    tests/guides/run {{files}}
+
 # Measures everything and writes docs/BENCHMARKS.md; `just bench --help` lists the parts.
 bench *args:
     benches/run.py {{args}}
