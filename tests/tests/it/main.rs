@@ -26,6 +26,7 @@ mod http;
 mod lambda;
 mod later;
 mod leading_on;
+mod limits_page;
 mod mapped;
 mod nested;
 mod notices;
