@@ -50,6 +50,7 @@ fn every_limit_on_the_page_is_the_one_in_the_code() {
         Some((cells.get(3).filter(|name| name.contains('_'))?.clone(), cells[2].parse::<u64>().unwrap()))
     };
     let rows: BTreeMap<String, u64> = page.lines().filter_map(row).collect();
-    let expected: BTreeMap<String, u64> = constants().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let expected: BTreeMap<String, u64> =
+        constants().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     assert_eq!(rows, expected);
 }

@@ -90,7 +90,7 @@ fn event_sources(resources: &[Resource], cli: &AwsCli) -> Result<Vec<Check>, Aws
         }
     }
     if checks.is_empty() {
-        checks.push(Check::ok(format!("{} read by {}", "queues are", count(sources, "event source", "event sources"))));
+        checks.push(Check::ok(format!("queues are read by {}", count(sources, "event source", "event sources"))));
     }
     let account = cli.json(&["lambda", "get-account-settings"])?;
     let limit = account["AccountLimit"]["UnreservedConcurrentExecutions"].as_u64();
@@ -118,7 +118,7 @@ fn alarms(resources: &[Resource], cli: &AwsCli) -> Result<Vec<Check>, AwsCliErro
     };
     let mut checks: Vec<Check> = alarms.iter().filter(rings).map(check).collect();
     if checks.is_empty() {
-        checks.push(Check::ok(format!("none of {} rings", count(alarms.len() as u64, "alarm", "alarms"))));
+        checks.push(Check::ok(format!("no alarm rings, of {}", alarms.len())));
     }
     if alarms.iter().all(|alarm| alarm["AlarmActions"].as_array().is_none_or(Vec::is_empty)) {
         checks.push(Check::warning("nobody hears the alarms", "deploy with AlarmEmail or AlarmTopicArn"));
