@@ -125,7 +125,8 @@ def complete(stack):
     physical = {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in found}
     for name, resource in template["Resources"].items():
         properties = resource.get("Properties", {})
-        if resource["Type"] == "AWS::ApiGatewayV2::Api":
+        # The API for tokens has routes of its own.
+        if resource["Type"] == "AWS::ApiGatewayV2::Api" and "Body" in properties:
             routes(physical[name], properties["Body"]["paths"], physical)
         if resource["Type"] == "AWS::DynamoDB::Table" and "TimeToLiveSpecification" in properties:
             boto3.client("dynamodb").update_time_to_live(

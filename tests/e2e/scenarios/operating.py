@@ -18,7 +18,10 @@ COUNTED = {
 
 def operating(stack, _):
     """Health names what is stale or in error; functions write what they counted, as metrics of this stack."""
-    health = stack.expect(200, "GET", "/health")
+    healths = []
+    ask = lambda: healths.append(stack.expect(200, "GET", "/health")) or "swept_at" in healths[-1]
+    until("a sweep is recorded", 150, ask)
+    health = healths[-1]
     assert time.time() * 1000 - health["swept_at"] < 300_000, health
     levels = [finding["level"] for finding in health.get("findings", [])]
     assert health["status"] == ("error" if "error" in levels else "stale" if "stale" in levels else "ok"), health
