@@ -139,5 +139,6 @@ async fn a_sweep_of_an_idle_stack_reads_little() {
     let read = after.read_units - before.read_units;
     let looks = f64::from(SWEEP_SEGMENTS) * 4.0 + 2.0 * FEW_SHARDS as f64;
     assert!(read <= looks * 0.5 + 3.0, "{read} read units");
-    assert!((after.write_units - before.write_units).abs() < f64::EPSILON);
+    // What it found is written down.
+    assert!((after.write_units - before.write_units - 1.0).abs() < f64::EPSILON);
 }
