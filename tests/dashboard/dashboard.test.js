@@ -223,8 +223,8 @@ test("the API is described on a page", async () => {
   const open = page.locator("details.operation", {hasText: "POST /fanouts Opens a fan-out"});
   await open.locator("> summary").click();
   await open.getByText("OpenRequest").click();
-  await open.getByText("user_key", {exact: true}).waitFor();
-  await open.getByText("How many items it has at first.").waitFor();
+  await open.getByText("user_key", {exact: true}).first().waitFor();
+  await open.getByText("How many items it has at first.").first().waitFor();
   assert.deepEqual(page.complaints, []);
 });
 
