@@ -8,12 +8,13 @@ import zlib
 # destination, acks parents, and reads results; one takes acks and counts, over HTTP and SQS; one calls batch APIs, maps requests
 # and answers, keeps rates and results, and takes outcomes over HTTP.
 LIMITS = {
-    "ApiFunction": 4_450_000,
+    "ApiFunction": 4_500_000,
     "ProduceFunction": 3_950_000,
     "RegisterFunction": 3_750_000,
     "NotifyFunction": 3_300_000,
     "AckFunction": 3_200_000,
     "HandleFunction": 3_800_000,
+    "SweepFunction": 3_050_000,
 }
 LIMIT = 3_000_000
 

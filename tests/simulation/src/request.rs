@@ -120,6 +120,7 @@ impl Request {
         let tables = self.writes.iter().map(|(table, _)| table.as_str());
         match self.operation.as_str() {
             "SendMessageBatch" => vec![("sqs:SendMessage".to_owned(), queue_of(&self.body).to_owned())],
+            "GetQueueAttributes" => vec![("sqs:GetQueueAttributes".to_owned(), queue_of(&self.body).to_owned())],
             "TransactWriteItems" => {
                 let actions = self.body["TransactItems"].as_array().into_iter().flatten();
                 let puts = actions.map(|action| if action["Put"].is_null() { "UpdateItem" } else { "PutItem" });
