@@ -6,7 +6,7 @@ import zlib
 
 # Three of them evaluate CEL expressions, and bring its parser; one of these unpacks objects as well. One speaks to every kind of
 # destination, acks parents, and reads results; one takes acks and counts, over HTTP and SQS; one calls batch APIs, maps requests
-# and answers, keeps rates and results, and takes outcomes over HTTP.
+# and answers, keeps rates and results, and takes outcomes over HTTP; one looks after all records.
 LIMITS = {
     "ApiFunction": 4_500_000,
     "ProduceFunction": 3_950_000,
