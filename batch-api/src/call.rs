@@ -72,8 +72,10 @@ pub struct Request<'a> {
     pub call: &'a Call,
     /// The body.
     pub body: Vec<u8>,
-    /// The `Idempotency-Key`: the batch and a hash of the members' ids and the body, so the same key always comes with the same
-    /// bytes. The ids: bodies of different members may be the same.
+    /// The `Idempotency-Key`: the batch and a hash of the members' ids, the body and the query, so the same key always comes with
+    /// the same bytes. The ids: bodies of different members may be the same. The query, as far as the policy writes it: another policy
+    /// may ask for something else with the same body. Not headers and secrets: who calls is no part of what is asked for, and a
+    /// call without an answer is repeated under its key although its token was replaced.
     pub key: String,
     /// How long the call may take.
     pub timeout: Duration,
@@ -98,7 +100,8 @@ impl<'a> Request<'a> {
             Some(body) => body,
             None => serde_json::to_vec(call).map_err(|error| CallError::new(Cause::NotMade, error.to_string()))?,
         };
-        let key = idempotency_key(call, &body);
+        let query = mapping.as_ref().map(Mapping::query_without_secrets).unwrap_or_default();
+        let key = idempotency_key(call, &body, &query);
         let later = batch_api.answers_within.is_some();
         Ok(Self { call, body, key, timeout: batch_api.timeout.0, mapping, later, token: None, group: call.batch_id })
     }
@@ -123,7 +126,7 @@ impl<'a> Request<'a> {
     }
 }
 
-fn idempotency_key(call: &Call, body: &[u8]) -> String {
+fn idempotency_key(call: &Call, body: &[u8], query: &str) -> String {
     let mut key = format!("{}-", call.batch_id);
     let mut hash = Sha256::new();
     for member in &call.members {
@@ -131,6 +134,10 @@ fn idempotency_key(call: &Call, body: &[u8]) -> String {
         hash.update(format!("{}\n", member.id));
     }
     hash.update(body);
+    if !query.is_empty() {
+        // No body ends like this: line breaks in JSON are followed by more.
+        hash.update(format!("\n?{query}"));
+    }
     for byte in hash.finalize().iter().take(KEY_HASH_BYTES) {
         // Writing into a text cannot fail.
         let _ = write!(key, "{byte:02x}");
@@ -196,6 +203,22 @@ mod tests {
         });
         assert_eq!((first.1.as_slice(), &first.1), (&b"[7]"[..], &second.1));
         assert_ne!(first.0, second.0);
+    }
+
+    /// The same body with another query may ask for something else; another token asks for the same.
+    #[test]
+    fn another_query_has_another_key_and_other_headers_have_not() {
+        let both = call(1, &["7"]);
+        let key = |request: serde_json::Value| {
+            let api = serde_json::json!({"url": "https://example.com/", "request": request});
+            Request::new(&serde_json::from_value(api).unwrap(), &both).unwrap().key
+        };
+        let plain = key(serde_json::json!({}));
+        let asked = key(serde_json::json!({"query": {"refresh": "true", "token": "${secret.A}"}}));
+        assert_ne!(plain, asked);
+        assert_ne!(asked, key(serde_json::json!({"query": {"refresh": "false", "token": "${secret.A}"}})));
+        assert_eq!(asked, key(serde_json::json!({"query": {"refresh": "true", "token": "${secret.A}"}})));
+        assert_eq!(plain, key(serde_json::json!({"headers": {"Authorization": "Bearer ${secret.A}"}})));
     }
 
     /// A change of either would give a call that is repeated after an upgrade another key.

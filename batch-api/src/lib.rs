@@ -11,6 +11,7 @@ mod error;
 mod lambda;
 mod mapping;
 mod secrets;
+mod shape;
 mod sqs;
 mod url;
 
@@ -22,3 +23,4 @@ pub use error::CallError;
 pub use fanfold::retry_after::RetryAfter;
 pub use mapping::{Head, Mapping, Reading, Readings};
 pub use secrets::Secrets;
+pub use shape::{Reply, SentCall, SentMember, Shape};

@@ -157,6 +157,16 @@ impl Mapping {
         if self.request.body.is_some() { self.request.format.media_type() } else { "application/json" }
     }
 
+    /// The query with the names of secrets in the place of their values, and without the key: what does not change when a call is
+    /// repeated. Empty, if it cannot be written: then it is not sent either.
+    pub(crate) fn query_without_secrets(&self) -> String {
+        if self.request.query.is_empty() {
+            return String::new();
+        }
+        let named = self.secrets().into_iter().map(|name| (name.clone(), Value::String(name))).collect();
+        self.head("", named).map(|head| head.url("")).unwrap_or_default()
+    }
+
     /// The names of the secrets that its headers and its query refer to.
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {

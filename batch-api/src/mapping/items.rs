@@ -6,12 +6,14 @@ use serde_json::Value;
 /// An item, and the list it is in.
 pub(super) type Item<'a> = (&'a str, &'a Value);
 
-/// The items of all lists of a body. One of the lists must be there, unless each is one that may be missing: then what it would stand
+/// The items of all lists of a body. `differs`: the answer says that outcomes differ, so a list must be there in any case.
+/// One of the lists must be there, unless each is one that may be missing: then what it would stand
 /// in must be there. So an answer that was not meant is no success.
 pub(super) fn of<'a>(
     response: &'a CompiledResponse,
     body: &'a Value,
     bindings: &Bindings<'_>,
+    differs: bool,
 ) -> Result<Vec<Item<'a>>, String> {
     let mut items: Vec<Item<'a>> = Vec::new();
     let mut found = false;
@@ -36,7 +38,7 @@ pub(super) fn of<'a>(
             Some(_) => return Err(format!("has no list at `{name}`, but another value")),
         }
     }
-    if found || missing {
+    if found || (missing && !differs) {
         return Ok(items);
     }
     let names: Vec<String> = response.lists.iter().map(|list| format!("`{}`", list.name)).collect();

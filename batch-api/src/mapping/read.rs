@@ -81,6 +81,11 @@ impl Said<'_> {
         (200..300).contains(&self.status)
     }
 
+    /// Whether it says that outcomes differ: then nothing said of a member does not mean that it succeeded.
+    fn differs(&self) -> bool {
+        self.status == 207
+    }
+
     fn shown(&self) -> String {
         beginning(self.text.as_bytes(), EXCERPT_BYTES_MAX)
     }
@@ -167,9 +172,12 @@ impl Mapping {
         bindings: &Bindings<'_>,
     ) -> Result<Readings, String> {
         let items = match (&said.body, said.text.is_empty()) {
+            _ if response.matching == Match::None && said.differs() => {
+                return Err("says by its status 207 that outcomes differ, and by `match: none` it has no items".to_owned());
+            }
             _ if response.matching == Match::None => Vec::new(),
-            (Some(body), _) => items::of(response, body, bindings)?,
-            (None, true) if response.lists.iter().all(|list| list.optional) => Vec::new(),
+            (Some(body), _) => items::of(response, body, bindings, said.differs())?,
+            (None, true) if !said.differs() && response.lists.iter().all(|list| list.optional) => Vec::new(),
             (None, true) => return Err("is empty".to_owned()),
             (None, false) => return Err("is no JSON".to_owned()),
         };

@@ -62,7 +62,7 @@ fn decompress(body: &[u8]) -> Result<Vec<u8>, CallError> {
 }
 
 fn too_large() -> CallError {
-    CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES_MAX} bytes"))
+    CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES_MAX} bytes: a lower `max_batch` makes it smaller"))
 }
 
 #[cfg(test)]

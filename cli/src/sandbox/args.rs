@@ -5,14 +5,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
+use fanfold::mapping::preset_names;
+use fanfold_batch_api::Shape;
 
 use super::behaviour::{Behaviour, Latency};
 use super::percent::Percent;
 
 /// Serves a batch API to try against.
 ///
-/// It takes what every batch API of Fanfold receives, at any path, and answers with one outcome per member. The
-/// options say how slow, busy and faulty it is. The same calls get the same answers again: what happens is drawn
+/// It takes what every batch API of Fanfold receives, at any path, and answers with one outcome per member; with --as,
+/// what a well-known API receives and answers. The options say how slow, busy and faulty it is. The same calls get the same answers again: what happens is drawn
 /// from --seed, the Idempotency-Key, and the ids and contents of members.
 ///
 /// `GET /counts` returns what has been counted since the start, as JSON. The sandbox also prints it when it stops.
@@ -25,10 +28,14 @@ pub(crate) struct SandboxArgs {
     /// PORT names, which is how `fanfold run` starts it, or else at 127.0.0.1:8090.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
+    /// The API that it answers as: the name of a preset. It refuses what exceeds the API's limits. What the API cannot
+    /// say of a single member, it says of the call.
+    #[arg(long = "as", value_name = "PRESET", value_parser = PossibleValuesParser::new(preset_names()))]
+    preset: Option<String>,
     /// How long each answer takes: `20ms`, or `20ms..200ms` for something in between.
     #[arg(long, value_name = "TIME", default_value = "0ms")]
     latency: Latency,
-    /// Calls per second. The others are answered with 429 and `Retry-After: 1`.
+    /// Calls per second. The others are answered with 429 and `Retry-After: 1`, or as the API of --as does.
     #[arg(long, value_name = "CALLS")]
     rate: Option<NonZeroU32>,
     /// How many members fail for good. The content decides.
@@ -59,7 +66,7 @@ pub(crate) struct SandboxArgs {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     later_for: Duration,
     /// Do not remember Idempotency-Keys. By default a call that is repeated under its key gets its answer again,
-    /// and nothing is done twice.
+    /// and nothing is done twice. (Most APIs of --as remember none.)
     #[arg(long)]
     pub(super) forget_keys: bool,
     /// Another number draws other failures.
@@ -78,6 +85,11 @@ impl SandboxArgs {
             (None, Ok(port)) if !port.is_empty() => (format!("127.0.0.1:{port}"), true),
             (None, _) => ("127.0.0.1:8090".to_owned(), false),
         }
+    }
+
+    /// What it takes and answers. None: there is no such preset.
+    pub(super) fn shape(&self) -> Option<Shape> {
+        self.preset.as_deref().map_or_else(Shape::own, Shape::of_preset)
     }
 
     /// What the options say.

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use fanfold::share::share;
+use fanfold_batch_api::MemberOutcome;
 
 use super::percent::Percent;
 
@@ -68,17 +69,6 @@ pub(super) enum CallFate {
     Error,
 }
 
-/// What becomes of a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MemberFate {
-    /// It is done.
-    Succeeds,
-    /// It fails for good.
-    Fails,
-    /// It is to be sent again.
-    Retries,
-}
-
 impl Behaviour {
     /// What becomes of a call that comes under its key for this time, from 1.
     pub(super) fn call(&self, key: &str, time: u32) -> CallFate {
@@ -101,13 +91,13 @@ impl Behaviour {
     }
 
     /// What becomes of a member that comes for this time, from 1.
-    pub(super) fn member(&self, id: &str, content: &str, time: u32) -> MemberFate {
+    pub(super) fn member(&self, id: &str, content: &str, time: u32) -> MemberOutcome {
         if self.happens("fail", content, self.fail) {
-            MemberFate::Fails
+            MemberOutcome::Failed
         } else if self.happens("retry", &format!("{id}/{time}"), self.retry) {
-            MemberFate::Retries
+            MemberOutcome::Retry
         } else {
-            MemberFate::Succeeds
+            MemberOutcome::Succeeded
         }
     }
 
@@ -173,8 +163,8 @@ pub(super) mod tests {
             ..kind()
         };
         let count = |hit: &dyn Fn(&str) -> bool| (0..20_000).filter(|n| hit(&n.to_string())).count();
-        let fails = count(&|n| behaviour.member(n, n, 1) == MemberFate::Fails);
-        let retries = count(&|n| behaviour.member(n, n, 1) == MemberFate::Retries);
+        let fails = count(&|n| behaviour.member(n, n, 1) == MemberOutcome::Failed);
+        let retries = count(&|n| behaviour.member(n, n, 1) == MemberOutcome::Retry);
         let spoils = count(&|n| behaviour.spoils(n));
         let errors = count(&|n| behaviour.call(n, 1) == CallFate::Error);
         let lost = count(&|n| behaviour.call(n, 1) == CallFate::Lost);

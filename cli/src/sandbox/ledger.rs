@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
+use fanfold_batch_api::{MemberOutcome, Reply, SentCall, Shape};
 use serde::Serialize;
-use serde_json::{Value, json};
 
-use super::behaviour::{Behaviour, CallFate, MemberFate};
+use super::behaviour::{Behaviour, CallFate};
 
 /// A call that can be read.
 #[derive(Debug)]
@@ -16,23 +16,20 @@ pub(super) struct Call<'a> {
     pub(super) key: Option<&'a str>,
     /// Its body as it was sent.
     pub(super) body: &'a [u8],
-    /// Ids and contents, the latter as JSON.
-    pub(super) members: Vec<(String, String)>,
+    /// What was sent.
+    pub(super) sent: SentCall,
 }
 
 /// What goes back.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Reply {
-    /// The HTTP status.
-    pub(super) status: u16,
-    /// The body.
-    pub(super) body: Value,
+pub(super) struct Taken {
+    /// The answer.
+    pub(super) reply: Reply,
     /// Why, in a word, for the log.
     pub(super) because: &'static str,
+    /// When it goes back: after this time, or never.
+    pub(super) when: Option<Duration>,
 }
-
-/// When it goes back: after this time, or never.
-pub(super) type When = Option<Duration>;
 
 /// What has been counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -47,7 +44,7 @@ pub(super) struct Counts {
     busy: u64,
     /// Calls answered with 500.
     errors: u64,
-    /// Calls refused because of a member.
+    /// Calls refused because of a member, or because it is to fail and the API cannot say so of a single member.
     refused: u64,
     /// Calls that could not be read.
     unreadable: u64,
@@ -85,25 +82,30 @@ struct Key {
 #[derive(Debug, Default)]
 struct Member {
     times: u32,
-    outcome: Option<MemberFate>,
+    outcome: Option<MemberOutcome>,
 }
 
 /// What the sandbox has done.
 #[derive(Debug)]
 pub(super) struct Ledger {
     behaviour: Behaviour,
+    shape: Shape,
     remembers_keys: bool,
     keys: HashMap<String, Key>,
     members: HashMap<String, Member>,
+    /// Numbers that were given to members.
+    numbers: u64,
     counts: Counts,
     /// The second of the last call, and how many calls were taken in it.
     second: (u64, u32),
 }
 
 impl Ledger {
-    pub(super) fn new(behaviour: Behaviour, remembers_keys: bool) -> Self {
-        let counts = Counts::default();
-        Self { behaviour, remembers_keys, keys: HashMap::new(), members: HashMap::new(), counts, second: (0, 0) }
+    /// One that has done nothing yet. `forgets`: it remembers no keys, also if its API does.
+    pub(super) fn new(behaviour: Behaviour, shape: Shape, forgets: bool) -> Self {
+        let remembers_keys = shape.keeps_keys() && !forgets;
+        let (keys, members, counts) = (HashMap::new(), HashMap::new(), Counts::default());
+        Self { behaviour, shape, remembers_keys, keys, members, numbers: 0, counts, second: (0, 0) }
     }
 
     /// When the answer to a call that is done is there, if it is answered later.
@@ -117,11 +119,10 @@ impl Ledger {
     }
 
     /// Takes a call, so long after the start.
-    pub(super) fn take(&mut self, call: &Call<'_>, now: Duration) -> (Reply, When) {
+    pub(super) fn take(&mut self, call: &Call<'_>, now: Duration) -> Taken {
         self.counts.calls += 1;
         if self.is_busy(now) {
-            self.counts.busy += 1;
-            return at_once(429, "too many calls per second, call again in a second", "busy");
+            return self.busy("too many calls per second, call again in a second");
         }
         let name = call.key.map_or_else(|| format!("call {}", self.counts.calls), str::to_owned);
         let key = self.keys.entry(name.clone()).or_default();
@@ -129,38 +130,49 @@ impl Ledger {
         if let Some((body, reply)) = &key.done {
             if body != call.body {
                 self.counts.key_conflicts += 1;
-                return at_once(422, "an earlier call had this Idempotency-Key and another body", "key conflict");
+                let reply = self.shape.conflict("an earlier call had this Idempotency-Key and another body");
+                return at_once(reply, "key conflict");
             }
             self.counts.repeated += 1;
-            return (Reply { because: "repeated", ..reply.clone() }, Some(Duration::ZERO));
+            return at_once(reply.clone(), "repeated");
         }
         let fate = self.behaviour.call(&name, key.times);
         if fate == CallFate::Error {
             self.counts.errors += 1;
-            return at_once(500, "the sandbox is set to fail", "error");
+            return at_once(self.shape.broken("the sandbox is set to fail"), "error");
         }
-        if call.members.iter().any(|(_, content)| self.behaviour.spoils(content)) {
+        if call.sent.members.iter().any(|member| self.behaviour.spoils(&member.content.to_string())) {
             self.counts.refused += 1;
-            return at_once(400, "a member cannot be used, and nothing was done", "refused");
+            return at_once(self.shape.refused("a member cannot be used, and nothing was done"), "refused");
         }
-        let reply = self.carry_out(&call.members);
+        let outcomes = self.draw(&call.sent);
+        // What the API cannot say of a member, it says of the call.
+        let unsaid = |outcome| outcomes.contains(&outcome) && !self.shape.says(outcome);
+        if unsaid(MemberOutcome::Failed) {
+            self.counts.refused += 1;
+            return at_once(self.shape.refused(FAILED), "refused");
+        }
+        if unsaid(MemberOutcome::Retry) {
+            return self.busy(RETRY);
+        }
+        let reply = self.carry_out(&call.sent, &outcomes);
         if self.remembers_keys && call.key.is_some() {
             self.keys.entry(name).or_default().done = Some((call.body.to_vec(), reply.clone()));
         }
         match fate {
-            CallFate::Answered(latency) => (reply, Some(latency)),
+            CallFate::Answered(latency) => Taken { when: Some(latency), ..at_once(reply, "done") },
             CallFate::Lost | CallFate::Error => {
                 self.counts.lost += 1;
-                (Reply { because: "lost", ..reply }, None)
+                Taken { when: None, ..at_once(reply, "lost") }
             }
         }
     }
 
     /// Refuses a call that cannot be read.
-    pub(super) fn refuse(&mut self, problem: &str) -> (Reply, When) {
+    pub(super) fn refuse(&mut self, problem: &str) -> Taken {
         self.counts.calls += 1;
         self.counts.unreadable += 1;
-        at_once(400, problem, "unreadable")
+        at_once(self.shape.refused(problem), "unreadable")
     }
 
     fn is_busy(&mut self, now: Duration) -> bool {
@@ -172,43 +184,55 @@ impl Ledger {
         self.second.1 > rate.get()
     }
 
-    fn carry_out(&mut self, members: &[(String, String)]) -> Reply {
-        self.counts.done += 1;
-        let entries: Vec<Value> = members.iter().map(|(id, content)| self.carry_out_one(id, content)).collect();
-        Reply { status: 200, body: json!({"members": entries}), because: "done" }
+    fn busy(&mut self, why: &str) -> Taken {
+        self.counts.busy += 1;
+        at_once(self.shape.busy(why), "busy")
     }
 
-    fn carry_out_one(&mut self, id: &str, content: &str) -> Value {
-        let member = self.members.entry(id.to_owned()).or_default();
-        member.times += 1;
-        let fate = self.behaviour.member(id, content, member.times);
-        if member.outcome == Some(MemberFate::Succeeds) {
-            self.counts.done_again += 1;
-        } else if member.outcome.is_none() {
-            match fate {
-                MemberFate::Succeeds => self.counts.succeeded += 1,
-                MemberFate::Fails => self.counts.failed += 1,
-                MemberFate::Retries => {}
+    /// Draws what becomes of the members of a call.
+    fn draw(&mut self, sent: &SentCall) -> Vec<MemberOutcome> {
+        let mut outcomes = Vec::with_capacity(sent.members.len());
+        for member in &sent.members {
+            let name = member.name();
+            let times = &mut self.members.entry(name.clone()).or_default().times;
+            *times += 1;
+            outcomes.push(self.behaviour.member(&name, &member.content.to_string(), *times));
+        }
+        outcomes
+    }
+
+    fn carry_out(&mut self, sent: &SentCall, outcomes: &[MemberOutcome]) -> Reply {
+        self.counts.done += 1;
+        for (member, outcome) in sent.members.iter().zip(outcomes) {
+            let member = self.members.entry(member.name()).or_default();
+            match (member.outcome, outcome) {
+                (Some(MemberOutcome::Succeeded), _) => self.counts.done_again += 1,
+                (None, MemberOutcome::Succeeded) => self.counts.succeeded += 1,
+                (None, MemberOutcome::Failed) => self.counts.failed += 1,
+                _ => {}
+            }
+            match outcome {
+                MemberOutcome::Succeeded => member.outcome = Some(*outcome),
+                MemberOutcome::Failed => _ = member.outcome.get_or_insert(*outcome),
+                MemberOutcome::Retry | MemberOutcome::Unclear => {}
             }
         }
-        match fate {
-            MemberFate::Succeeds => {
-                member.outcome = Some(fate);
-                json!({"id": id, "outcome": "succeeded"})
-            }
-            MemberFate::Fails => {
-                member.outcome.get_or_insert(fate);
-                json!({"id": id, "outcome": "failed", "error": "the sandbox is set to fail this content"})
-            }
-            MemberFate::Retries => {
-                json!({"id": id, "outcome": "retry", "error": "the sandbox is set to return `retry`"})
-            }
-        }
+        let because = |outcome: &MemberOutcome| match outcome {
+            MemberOutcome::Failed => (*outcome, FAILED),
+            other => (*other, RETRY),
+        };
+        let outcomes: Vec<(MemberOutcome, &str)> = outcomes.iter().map(because).collect();
+        let reply = self.shape.done(sent, &outcomes, self.numbers);
+        self.numbers += outcomes.len() as u64;
+        reply
     }
 }
 
-fn at_once(status: u16, error: &str, because: &'static str) -> (Reply, When) {
-    (Reply { status, body: json!({"error": error}), because }, Some(Duration::ZERO))
+const FAILED: &str = "the sandbox is set to fail this content";
+const RETRY: &str = "the sandbox is set to return `retry`";
+
+fn at_once(reply: Reply, because: &'static str) -> Taken {
+    Taken { reply, because, when: Some(Duration::ZERO) }
 }
 
 #[cfg(test)]
@@ -218,58 +242,64 @@ mod tests {
     use super::*;
 
     const NOW: Duration = Duration::ZERO;
+    const ONE: &[u8] = br#"{"members": [{"id": "a", "content": 1}]}"#;
+    const TWO: &[u8] = br#"{"members": [{"id": "a", "content": 1}, {"id": "b", "content": 2}]}"#;
 
-    fn call<'a>(key: &'a str, body: &'a [u8], members: &[(&str, &str)]) -> Call<'a> {
-        let members = members.iter().map(|(id, content)| ((*id).to_owned(), (*content).to_owned())).collect();
-        Call { key: Some(key), body, members }
+    fn ledger(behaviour: Behaviour, forgets: bool) -> Ledger {
+        Ledger::new(behaviour, Shape::own().unwrap(), forgets)
+    }
+
+    fn take(ledger: &mut Ledger, body: &[u8], now: Duration) -> Taken {
+        let sent = ledger.shape.read(body).unwrap();
+        ledger.take(&Call { key: Some("k"), body, sent }, now)
+    }
+
+    fn all() -> super::super::percent::Percent {
+        "100%".parse().unwrap()
     }
 
     #[test]
     fn a_call_under_a_known_key_gets_its_answer_again_and_does_nothing() {
-        let mut ledger = Ledger::new(kind(), true);
-        let first = ledger.take(&call("k", b"1", &[("a", "1"), ("b", "2")]), NOW);
-        let again = ledger.take(&call("k", b"1", &[("a", "1"), ("b", "2")]), NOW);
-        assert_eq!((first.0.status, &first.0.body), (200, &again.0.body));
+        let mut ledger = ledger(kind(), false);
+        let first = take(&mut ledger, TWO, NOW);
+        let again = take(&mut ledger, TWO, NOW);
+        assert_eq!((first.reply.status, &first.reply.body), (200, &again.reply.body));
         let counts = ledger.counts();
         assert_eq!((counts.calls, counts.done, counts.repeated, counts.succeeded, counts.done_again), (2, 1, 1, 2, 0));
     }
 
     #[test]
     fn a_key_with_another_body_is_refused() {
-        let mut ledger = Ledger::new(kind(), true);
-        ledger.take(&call("k", b"1", &[("a", "1")]), NOW);
-        assert_eq!(ledger.take(&call("k", b"2", &[("b", "1")]), NOW).0.status, 422);
+        let mut ledger = ledger(kind(), false);
+        take(&mut ledger, ONE, NOW);
+        assert_eq!(take(&mut ledger, TWO, NOW).reply.status, 422);
         assert_eq!((ledger.counts().key_conflicts, ledger.counts().succeeded), (1, 1));
     }
 
     #[test]
     fn without_keys_members_are_done_again_and_counted() {
-        let mut ledger = Ledger::new(kind(), false);
-        ledger.take(&call("k", b"1", &[("a", "1")]), NOW);
-        ledger.take(&call("k", b"1", &[("a", "1")]), NOW);
+        let mut ledger = ledger(kind(), true);
+        take(&mut ledger, ONE, NOW);
+        take(&mut ledger, ONE, NOW);
         assert_eq!((ledger.counts().succeeded, ledger.counts().done_again), (1, 1));
     }
 
     #[test]
     fn more_calls_than_the_rate_in_a_second_are_turned_away() {
-        let mut ledger = Ledger::new(Behaviour { rate: Some(2.try_into().unwrap()), ..kind() }, true);
-        let mut status = |millis| {
-            let members = [("a", "1")];
-            ledger.take(&Call { key: None, ..call("", b"1", &members) }, Duration::from_millis(millis)).0.status
-        };
-        assert_eq!([0, 500, 999, 1_000].map(&mut status), [200, 200, 429, 200]);
+        let mut ledger = ledger(Behaviour { rate: Some(2.try_into().unwrap()), ..kind() }, true);
+        let statuses = [0, 500, 999, 1_000].map(|now| take(&mut ledger, ONE, Duration::from_millis(now)).reply.status);
+        assert_eq!(statuses, [200, 200, 429, 200]);
     }
 
     #[test]
     fn a_spoilt_call_and_an_error_do_nothing_and_a_lost_answer_follows_its_work() {
-        let all = || "100%".parse().unwrap();
         for (behaviour, status, done, lost) in [
             (Behaviour { poison: all(), ..kind() }, 400, 0, 0),
             (Behaviour { errors: all(), ..kind() }, 500, 0, 0),
             (Behaviour { lose: all(), ..kind() }, 200, 1, 1),
         ] {
-            let mut ledger = Ledger::new(behaviour, true);
-            let (reply, when) = ledger.take(&call("k", b"1", &[("a", "1")]), NOW);
+            let mut ledger = ledger(behaviour, false);
+            let Taken { reply, when, .. } = take(&mut ledger, ONE, NOW);
             assert_eq!((reply.status, when.is_none()), (status, lost == 1));
             assert_eq!((ledger.counts().succeeded, ledger.counts().lost), (done, lost));
         }
@@ -277,10 +307,28 @@ mod tests {
 
     #[test]
     fn a_lost_answer_is_there_under_its_key() {
-        let mut ledger = Ledger::new(Behaviour { lose: "100%".parse().unwrap(), ..kind() }, true);
-        assert!(ledger.take(&call("k", b"1", &[("a", "1")]), NOW).1.is_none());
-        let (reply, when) = ledger.take(&call("k", b"1", &[("a", "1")]), NOW);
+        let mut ledger = ledger(Behaviour { lose: all(), ..kind() }, false);
+        assert!(take(&mut ledger, ONE, NOW).when.is_none());
+        let Taken { reply, when, .. } = take(&mut ledger, ONE, NOW);
         assert_eq!((reply.status, when), (200, Some(NOW)));
         assert_eq!(ledger.counts().succeeded, 1);
+    }
+
+    /// Algolia does all of a call, or nothing.
+    #[test]
+    fn what_an_api_cannot_say_of_a_member_it_says_of_the_call() {
+        let body = br#"{"requests": [{"action": "addObject", "body": {"objectID": "a"}}]}"#;
+        for (behaviour, status) in [
+            (Behaviour { fail: all(), ..kind() }, 400),
+            (Behaviour { retry: all(), ..kind() }, 429),
+            (kind(), 200),
+        ] {
+            let mut ledger = Ledger::new(behaviour, Shape::of_preset("algolia").unwrap(), false);
+            assert_eq!(take(&mut ledger, body, NOW).reply.status, status);
+            let Counts { done, refused, busy, .. } = *ledger.counts();
+            assert_eq!((done, refused, busy), (u64::from(status == 200), u64::from(status == 400), u64::from(status == 429)));
+            // It knows no keys.
+            assert_eq!((take(&mut ledger, body, NOW).reply.status, ledger.counts().repeated), (status, 0));
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use fanfold::clock::World;
 use serde_json::json;
 
-use super::ledger::Reply;
+use super::ledger::Taken;
 use crate::failure::Failure;
 
 /// A file to which lines are appended.
@@ -23,14 +23,14 @@ impl CallLog {
     }
 
     /// Appends what a call was and what it got.
-    pub(super) fn note(&self, key: Option<&str>, attempt: Option<&str>, members: &[String], reply: &Reply) {
+    pub(super) fn note(&self, key: Option<&str>, attempt: Option<&str>, members: &[String], taken: &Taken) {
         let line = json!({
             "at": World::system().now().rfc3339(),
             "key": key,
             "attempt": attempt,
             "members": members,
-            "status": reply.status,
-            "because": reply.because,
+            "status": taken.reply.status,
+            "because": taken.because,
         });
         let Ok(mut file) = self.0.lock() else { return };
         if let Err(error) = writeln!(file, "{line}") {

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use fanfold_local::http::{self, Timeouts};
 
 use crate::failure::Failure;
+use crate::fault::Fault;
 use crate::say::say;
 use crate::serve::bind;
 use crate::stop::Stop;
@@ -28,8 +29,9 @@ pub(crate) async fn run(args: SandboxArgs) -> Result<(), Failure> {
     let listener = bind(&listen).await?;
     let address = listener.local_addr().map_err(|error| Failure::io("--listen", error))?;
     let log = args.log.as_deref().map(CallLog::open).transpose()?;
-    let ledger = Arc::new(Mutex::new(Ledger::new(args.behaviour(), !args.forget_keys)));
-    let router = server::router(Arc::new(Sandbox::new(Arc::clone(&ledger), log)));
+    let shape = args.shape().ok_or_else(|| Fault::new("--as", "there is no such preset"))?;
+    let ledger = Arc::new(Mutex::new(Ledger::new(args.behaviour(), shape.clone(), args.forget_keys)));
+    let router = server::router(Arc::new(Sandbox::new(shape, Arc::clone(&ledger), log)));
     let stop = Stop::listen()?;
     if !is_started {
         say(format_args!(

@@ -9,12 +9,10 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use serde::Deserialize;
-use serde_json::Value;
-use serde_json::value::RawValue;
+use fanfold_batch_api::{Reply, SentMember, Shape};
 use tokio::time::Instant;
 
-use super::ledger::{Call, Counts, Ledger, Reply, When};
+use super::ledger::{Call, Counts, Ledger, Taken};
 use super::log::CallLog;
 
 /// Room for the largest call, 32 MiB of members, with their ids.
@@ -25,53 +23,44 @@ const ATTEMPT: HeaderName = HeaderName::from_static("fanfold-attempt");
 /// A sandbox that is served.
 #[derive(Debug)]
 pub(super) struct Sandbox {
+    shape: Shape,
     ledger: Arc<Mutex<Ledger>>,
     log: Option<CallLog>,
     began: Instant,
     /// Answers that come later, each with the moment from which on it is there.
-    answers: Mutex<Vec<(Instant, Value)>>,
-}
-
-/// What is read of a call.
-#[derive(Deserialize)]
-struct CallBody {
-    members: Vec<BodyMember>,
-}
-
-#[derive(Deserialize)]
-struct BodyMember {
-    id: String,
-    content: Box<RawValue>,
+    answers: Mutex<Vec<(Instant, Reply)>>,
 }
 
 impl Sandbox {
-    pub(super) fn new(ledger: Arc<Mutex<Ledger>>, log: Option<CallLog>) -> Self {
-        Self { ledger, log, began: Instant::now(), answers: Mutex::default() }
+    pub(super) fn new(shape: Shape, ledger: Arc<Mutex<Ledger>>, log: Option<CallLog>) -> Self {
+        Self { shape, ledger, log, began: Instant::now(), answers: Mutex::default() }
     }
 
-    /// Takes a call. Returns the answer, and when it goes back, or else where it can be asked for.
-    fn take(&self, headers: &HeaderMap, body: &[u8]) -> (Reply, When, Option<usize>) {
+    /// Takes a call. Returns the answer, and where it can be asked for if it comes later.
+    fn take(&self, headers: &HeaderMap, body: &[u8]) -> (Taken, Option<usize>) {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let key = text(IDEMPOTENCY_KEY);
+        let sent = self.shape.read(body);
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        let (members, (reply, when)) = match read(body) {
-            Ok(members) => {
-                let ids = members.iter().map(|(id, _)| id.clone()).collect();
-                (ids, ledger.take(&Call { key, body, members }, self.began.elapsed()))
+        let (members, taken) = match sent {
+            Ok(sent) => {
+                let names: Vec<String> = sent.members.iter().map(SentMember::name).collect();
+                (names, ledger.take(&Call { key, body, sent }, self.began.elapsed()))
             }
             Err(problem) => (Vec::new(), ledger.refuse(&problem)),
         };
-        let later = ledger.answers_later(key.unwrap_or_default()).filter(|_| reply.status == 200);
+        let done = matches!(taken.because, "done" | "lost" | "repeated");
+        let later = ledger.answers_later(key.unwrap_or_default()).filter(|_| done);
         drop(ledger);
         if let Some(log) = &self.log {
-            log.note(key, text(ATTEMPT), &members, &reply);
+            log.note(key, text(ATTEMPT), &members, &taken);
         }
         let later = later.map(|later| {
             let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-            answers.push((Instant::now() + later, reply.body.clone()));
+            answers.push((Instant::now() + later, taken.reply.clone()));
             answers.len() - 1
         });
-        (reply, when, later)
+        (taken, later)
     }
 }
 
@@ -90,17 +79,13 @@ async fn counts(State(sandbox): State<Arc<Sandbox>>) -> Json<Counts> {
 }
 
 async fn answer(State(sandbox): State<Arc<Sandbox>>, headers: HeaderMap, body: Bytes) -> Response {
-    let (Reply { status, body, .. }, when, later) = sandbox.take(&headers, &body);
+    let (Taken { reply, when, .. }, later) = sandbox.take(&headers, &body);
     let Some(latency) = when else { return cut_off() };
     tokio::time::sleep(latency).await;
-    if let Some(number) = later {
-        return accepted([(header::LOCATION, format!("/answers/{number}"))]);
+    match later {
+        Some(number) => accepted([(header::LOCATION, format!("/answers/{number}"))]),
+        None => response(reply),
     }
-    let mut response = (StatusCode::from_u16(status).unwrap_or_default(), Json(body)).into_response();
-    if status == 429 {
-        response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
-    }
-    response
 }
 
 /// The answer to a call that was accepted, once it is there.
@@ -109,8 +94,12 @@ async fn later(State(sandbox): State<Arc<Sandbox>>, Path(number): Path<usize>) -
     match answer {
         None => StatusCode::NOT_FOUND.into_response(),
         Some((at, _)) if at > Instant::now() => accepted([]),
-        Some((_, body)) => Json(body).into_response(),
+        Some((_, reply)) => response(reply),
     }
+}
+
+fn response(Reply { status, headers, body }: Reply) -> Response {
+    (StatusCode::from_u16(status).unwrap_or_default(), AppendHeaders(headers), Json(body)).into_response()
 }
 
 /// There is no answer yet.
@@ -123,11 +112,4 @@ fn accepted<const N: usize>(headers: [(HeaderName, String); N]) -> Response {
 fn cut_off() -> Response {
     let broken = futures::stream::once(async { Err::<Bytes, _>(io::Error::from(io::ErrorKind::ConnectionReset)) });
     Body::from_stream(broken).into_response()
-}
-
-/// Ids and contents of the members of a call.
-fn read(body: &[u8]) -> Result<Vec<(String, String)>, String> {
-    let CallBody { members } = serde_json::from_slice(body)
-        .map_err(|error| format!("the body is not {{\"members\": [{{\"id\", \"content\"}}]}}: {error}"))?;
-    Ok(members.into_iter().map(|BodyMember { id, content }| (id, content.get().to_owned())).collect())
 }

@@ -83,7 +83,10 @@ impl Handle {
         let result = if batch.is_answered() {
             Ok(Answer::Members(Vec::new()))
         } else if later.until <= now {
-            Err(CallError::new(Cause::Silence, too_late(&policy)))
+            match self.answer_at_the_deadline(batch, &policy).await? {
+                Some(answer) => Ok(answer),
+                None => Err(CallError::new(Cause::Silence, too_late(&policy))),
+            }
         } else {
             return self.ask_for_answer(batch, &policy, message).await;
         };
@@ -128,6 +131,18 @@ impl Handle {
         match self.batches.note(batch, after, Vec::new()).await? {
             Write::Done(batch) | Write::Refused(Some(batch)) => Box::pin(self.go_on(&batch, message.more)).await,
             Write::Refused(None) => Err(HandleError::UnknownBatch(batch.id)),
+        }
+    }
+
+    /// Asks a last time: a worker may have died after it had the answer, and before it wrote the outcomes.
+    async fn answer_at_the_deadline(&self, batch: &Batch, policy: &Policy) -> Result<Option<Answer>, HandleError> {
+        let Some(poll) = batch.poll() else { return Ok(None) };
+        if self.policies.hold(&batch.lane).await?.paused {
+            return Ok(None);
+        }
+        match self.answer_at(batch, policy, &poll.url).await? {
+            Asked::Answered(answer) => Ok(Some(answer)),
+            Asked::NotYet(_) | Asked::Never(_) => Ok(None),
         }
     }
 

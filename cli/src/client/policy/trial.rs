@@ -35,8 +35,8 @@ const SPREAD_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
 /// batch API is called, shows the requests, without a call.
 ///
 /// The contents of tasks are read from standard input, one JSON value per line; a single value
-/// may be spread over several lines. Tasks of several lines make one batch, as far as their target and
-/// `max_batch` allow.
+/// may be spread over several lines. Tasks of several lines make one batch, as far as their lane and
+/// the size of batches (`max_batch`, `max_weight`, `max_batch_bytes`, `distinct`) allow.
 ///
 ///   echo '{"depot": "117"}' | fanfold policy try parcel           by the stack's policy
 ///   echo '{"depot": "117"}' | fanfold policy try -f policy.yaml   without a stack
@@ -83,7 +83,7 @@ pub(super) async fn run(args: TryArgs) -> Result<ExitCode, Failure> {
             let tried = Tried::new(&policy, &content)?;
             let content =
                 serde_json::value::to_raw_value(&content).map_err(|error| (Some("content"), error.to_string()))?;
-            batches.add(&policy.policy, &tried.target, line, content);
+            batches.add(&policy.policy, &tried, line, content);
             Ok(tried)
         });
         refused |= tried.is_err();

@@ -243,10 +243,8 @@ impl Writer<'_> {
     fn term(&mut self, term: &Term, bindings: &Bindings<'_>) -> Result<(), Unwritten> {
         match term.raw(bindings) {
             // A line of NDJSON has no line break in it.
-            Some(raw) if self.render.format == BodyFormat::Ndjson && raw.contains('\n') => {
-                let value: Value = serde_json::from_str(raw).map_err(|error| Unwritten::Term(error.to_string()))?;
-                self.value(&value)
-            }
+            // Within texts, JSON has line breaks only as `\n`: others are white space.
+            Some(raw) if self.render.format == BodyFormat::Ndjson => self.put(raw.replace(['\n', '\r'], " ").as_bytes()),
             Some(raw) => self.put(raw.as_bytes()),
             None => {
                 let value = term.value(bindings)?;

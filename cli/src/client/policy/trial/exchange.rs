@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use fanfold::grouping::{self, BatchSize, Filling, Load};
 use fanfold::ids::TaskId;
 use fanfold::policy::{Policy, Way};
 use fanfold_batch_api::{Answer, Call, CallError, CallMember, MemberOutcome, Reading, Request};
@@ -9,6 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::Tried;
 use crate::client::view::shown;
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -17,6 +19,8 @@ use crate::fault::Fault;
 #[derive(Debug)]
 pub(super) struct Batch {
     target: String,
+    partition: Option<u32>,
+    filling: Filling,
     members: Vec<(u64, Box<RawValue>)>,
 }
 
@@ -25,14 +29,21 @@ pub(super) struct Batch {
 pub(super) struct Batches(Vec<Batch>);
 
 impl Batches {
-    /// Adds the task of a line.
-    pub(super) fn add(&mut self, policy: &Policy, target: &str, line: u64, content: Box<RawValue>) {
-        let most = policy.max_batch() as usize;
-        let room = |batch: &&mut Batch| batch.target == target && batch.members.len() < most;
-        match self.0.iter_mut().find(room) {
-            Some(batch) => batch.members.push((line, content)),
-            None => self.0.push(Batch { target: target.to_owned(), members: vec![(line, content)] }),
+    /// Adds the task of a line: to the first batch of its lane that has room for it.
+    pub(super) fn add(&mut self, policy: &Policy, task: &Tried, line: u64, content: Box<RawValue>) {
+        let distinct = task.distinct.as_deref().map(grouping::distinct);
+        let weight = task.weight.unwrap_or_default();
+        let load = Load { bytes: task.bytes, weight, distinct, ..Load::default() };
+        let mut lane =
+            self.0.iter_mut().filter(|batch| batch.target == task.target && batch.partition == task.partition);
+        if let Some(batch) = lane.find_map(|batch| batch.filling.take(load).then_some(batch)) {
+            batch.members.push((line, content));
+            return;
         }
+        let mut filling = Filling::new(BatchSize::of(policy));
+        filling.take(load);
+        let (target, partition) = (task.target.clone(), task.partition);
+        self.0.push(Batch { target, partition, filling, members: vec![(line, content)] });
     }
 
     /// What is shown of them: the requests and, if there is one, how the answer would be read. True: a task cannot be in a request.
