@@ -92,3 +92,7 @@ sql:
 # Everything CI does.
 ci:
     .ci/run
+
+# Runs against the sandbox in combinations: each shape of an API with each pair of settings (minutes), or `every` one (an hour).
+sandbox which="with_every_shape":
+    cargo test --release -p fanfold-cli --test it -- --ignored --nocapture {{ if which == "every" { "in_every_combination" } else { which } }}

@@ -106,6 +106,10 @@ fn absence_among_exceptions_means_success_only_with_2xx_and_if_every_item_names_
     for none in [json!({}), json!({"errors": null}), json!({"errors": []})] {
         assert_eq!(said(response.clone(), 1, 200, &none).0, [Some(Succeeded)]);
     }
+    assert_eq!(said(response.clone(), 1, 207, &json!({"errors": []})).0, [Some(Succeeded)]);
+    for none in ["{}", "{\"errors\": null}"] {
+        assert_eq!(whole(response.clone(), 1, 207, none).cause, Cause::BadAnswer, "outcomes differ, and none is named");
+    }
     for (stranger, shown) in [
         (json!({"at": 4, "why": "x"}), "names the position 4, and there are 4 members, from 0 on"),
         (json!({"at": -1}), "names the position -1"),
@@ -200,6 +204,7 @@ fn a_member_may_be_named_by_its_content_as_json() {
 fn without_items_the_status_is_the_outcome_of_all() {
     let response = json!({"match": "none", "whole": {"error": "body.message", "retry": "status == 422 ? true : null"}});
     assert_eq!(said(response.clone(), 2, 200, &json!({"x": 1})).0, [Some(Succeeded); 2]);
+    assert_eq!(whole(response.clone(), 2, 207, "{}").cause, Cause::BadAnswer, "outcomes differ, and it has none");
     let error = whole(response.clone(), 2, 400, r#"{"message": "bad record"}"#);
     assert_eq!(
         (error.cause, error.retriable),

@@ -27,6 +27,8 @@ pub(super) struct Taken {
     pub(super) reply: Reply,
     /// Why, in a word, for the log.
     pub(super) because: &'static str,
+    /// What became of its members, if it was done.
+    pub(super) outcomes: Vec<MemberOutcome>,
     /// When it goes back: after this time, or never.
     pub(super) when: Option<Duration>,
 }
@@ -160,10 +162,10 @@ impl Ledger {
             self.keys.entry(name).or_default().done = Some((call.body.to_vec(), reply.clone()));
         }
         match fate {
-            CallFate::Answered(latency) => Taken { when: Some(latency), ..at_once(reply, "done") },
+            CallFate::Answered(latency) => Taken { outcomes, when: Some(latency), ..at_once(reply, "done") },
             CallFate::Lost | CallFate::Error => {
                 self.counts.lost += 1;
-                Taken { when: None, ..at_once(reply, "lost") }
+                Taken { outcomes, when: None, ..at_once(reply, "lost") }
             }
         }
     }
@@ -232,7 +234,7 @@ const FAILED: &str = "the sandbox is set to fail this content";
 const RETRY: &str = "the sandbox is set to return `retry`";
 
 fn at_once(reply: Reply, because: &'static str) -> Taken {
-    Taken { reply, because, when: Some(Duration::ZERO) }
+    Taken { reply, because, outcomes: Vec::new(), when: Some(Duration::ZERO) }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use fanfold::clock::World;
+use fanfold_batch_api::MemberOutcome;
 use serde_json::json;
 
 use super::ledger::Taken;
@@ -31,10 +32,19 @@ impl CallLog {
             "members": members,
             "status": taken.reply.status,
             "because": taken.because,
+            "outcomes": taken.outcomes.iter().map(|outcome| name(*outcome)).collect::<Vec<_>>(),
         });
         let Ok(mut file) = self.0.lock() else { return };
         if let Err(error) = writeln!(file, "{line}") {
             tracing::warn!(%error, "a line of the log is missing");
         }
+    }
+}
+
+fn name(outcome: MemberOutcome) -> &'static str {
+    match outcome {
+        MemberOutcome::Succeeded => "succeeded",
+        MemberOutcome::Failed => "failed",
+        MemberOutcome::Retry | MemberOutcome::Unclear => "retry",
     }
 }

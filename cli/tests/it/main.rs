@@ -6,6 +6,7 @@ mod bad_input;
 mod batch_api;
 mod budgets;
 mod client;
+mod combinations;
 mod data_folder;
 mod ending;
 mod example;

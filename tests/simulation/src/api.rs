@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::clock;
 use crate::dice::Dice;
 use crate::lock;
+use crate::mapped::MappedCall;
 use crate::outage::Outage;
 use crate::server::Server;
 use crate::worker::Worker;
@@ -87,7 +88,7 @@ impl SimulatedApi {
             Way::Lambda(_) | Way::Sqs(_) | Way::Command(_) => "-",
         };
         let what = format!("CALL {url} {} attempt {}: {}", request.key, call.attempt, members.join(" "));
-        let made = self.make(&request);
+        let made = self.make(batch_api, &request);
         let result = self.worker.call(sim, "the batch API", &what, made).await;
         let retry_after = result.as_ref().err().and_then(|error| error.retry_after);
         let mut model = lock(&sim.model);
@@ -97,7 +98,7 @@ impl SimulatedApi {
         result
     }
 
-    async fn make(&self, request: &Request<'_>) -> Result<Answer, CallError> {
+    async fn make(&self, batch_api: &BatchApi, request: &Request<'_>) -> Result<Answer, CallError> {
         let (sim, call, key, timeout) = (&self.server.sim, request.call, &request.key, request.timeout);
         if let Some(token) = &request.token {
             lock(&sim.model).later.tokens.insert((call.batch_id, call.attempt), token.clone());
@@ -108,8 +109,12 @@ impl SimulatedApi {
         if let Some(gate) = &sim.gate {
             return self.server.work_until_picked(gate, &self.worker, call, timeout).await;
         }
+        let mapped = MappedCall::of(batch_api.preset.as_ref(), request).unwrap_or_else(|problem| {
+            sim.violate(problem);
+            None
+        });
         self.comes_again(call, timeout);
-        let work = tokio::spawn(self.server.clone().work(call.clone(), timeout));
+        let work = tokio::spawn(self.server.clone().work(call.clone(), mapped, timeout));
         let result = match tokio::time::timeout(timeout, work).await {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => {

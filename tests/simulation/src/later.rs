@@ -9,7 +9,8 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use fanfold::bits::Bits;
 use fanfold::ids::TaskId;
-use fanfold_batch_api::{Answer, Call, CallError, Later};
+use fanfold::policy::Way;
+use fanfold_batch_api::{Answer, Call, CallError, Cause, Later};
 use futures::FutureExt;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -73,9 +74,37 @@ impl KindPlan {
             policy.batch_api.answers_within = within.map(fanfold::policy::Span::from_secs);
         }
     }
+
+    /// Draws whether calls that are answered later are messages of a queue.
+    pub(crate) fn queue(&mut self, dice: &Dice) {
+        let queued = dice.chance(4_000);
+        for (_, policy) in self.versions.iter_mut().filter(|(_, policy)| policy.batch_api.answers_within.is_some() && queued) {
+            policy.batch_api.way = Way::Sqs("arn:aws:sqs:eu-west-1:123456789012:workers".to_owned());
+        }
+    }
 }
 
 impl Server {
+    /// Takes a call that is a message of a queue, if its kind's are. It is delivered once or twice, and whoever gets it posts what
+    /// became of the members. None: its kind's calls are no messages.
+    pub(crate) fn queued(&self, call: &Call) -> Option<Result<Answer, CallError>> {
+        let (sim, dice) = (&self.sim, &self.sim.dice);
+        let kind = lock(&sim.model).kinds.get(&call.kind).map(|kind| (kind.queued, kind.answers_within));
+        let Some((true, Some(within))) = kind else { return None };
+        let token = lock(&sim.model).later.tokens.get(&(call.batch_id, call.attempt)).cloned()?;
+        sim.count("batch API: a message");
+        self.post_later(call, within, &token);
+        if dice.chance(sim.rate(2_000)) {
+            sim.count("batch API: a message came twice");
+            self.post_later(call, within, &token);
+        }
+        if dice.chance(sim.rate(1_500)) {
+            sim.count("batch API: a message was sent, and the answer lost");
+            return Some(Err(CallError::new(Cause::Silence, "no answer in time")));
+        }
+        Some(Ok(Answer::Later(Later::default())))
+    }
+
     /// Accepts a call of a kind that may be answered later, or does not. The work is done, whenever that is said.
     pub(crate) fn accepts(&self, call: &Call) -> Option<Answer> {
         let (sim, dice) = (&self.sim, &self.sim.dice);
@@ -85,21 +114,33 @@ impl Server {
         if !dice.chance(6_000) {
             return None;
         }
-        let body = self.outcomes(call);
-        // Often while somebody looks whether the deadline has passed.
-        let some_time = || match dice.chance(3_000) {
-            true => Instant::now() + within + dice.millis(0, 3_000),
-            false => Instant::now() + dice.skewed(Duration::from_millis(10), within * 5 / 4),
-        };
         if dice.chance(3_000) {
             sim.count("batch API: is asked for its answer");
-            lock(&sim.model).later.answers.insert(name, (some_time(), body));
+            let body = self.outcomes(call);
+            let at = self.some_time(within);
+            lock(&sim.model).later.answers.insert(name, (at, body));
             let poll = Some("https://a.example/jobs/1".to_owned());
             let after = dice.chance(5_000).then(|| dice.millis(0, 40_000));
             return Some(Answer::Later(Later { poll, after, ..Later::default() }));
         }
         sim.count("batch API: answers later");
-        let body: Value = serde_json::from_str(&body).unwrap_or_else(|_| {
+        self.post_later(call, within, &token);
+        Some(Answer::Later(Later::default()))
+    }
+
+    /// When something is posted: often while somebody looks whether the deadline has passed.
+    fn some_time(&self, within: Duration) -> Instant {
+        let dice = &self.sim.dice;
+        match dice.chance(3_000) {
+            true => Instant::now() + within + dice.millis(0, 3_000),
+            false => Instant::now() + dice.skewed(Duration::from_millis(10), within * 5 / 4),
+        }
+    }
+
+    /// Does the work of a call, and posts what became of it, in parts.
+    fn post_later(&self, call: &Call, within: Duration, token: &str) {
+        let (sim, dice) = (&self.sim, &self.sim.dice);
+        let body: Value = serde_json::from_str(&self.outcomes(call)).unwrap_or_else(|_| {
             let all = call.members.iter().map(|member| json!({"id": member.id, "outcome": "succeeded"}));
             json!({"members": all.collect::<Vec<_>>()})
         });
@@ -109,11 +150,10 @@ impl Server {
         members.retain(|member| named.insert(member["id"].to_string()));
         let size = 1 + dice.below(members.len().max(1));
         for members in members.chunks(size) {
-            let (batch, attempt) = name;
-            let post = Post { at: some_time(), batch, attempt, token: token.clone(), members: members.to_vec() };
+            let (batch, attempt, token) = (call.batch_id, call.attempt, token.to_owned());
+            let post = Post { at: self.some_time(within), batch, attempt, token, members: members.to_vec() };
             lock(&sim.model).later.posts.push(post);
         }
-        Some(Answer::Later(Later::default()))
     }
 }
 

@@ -22,6 +22,7 @@ mod later;
 mod lingering;
 mod listed;
 mod mail;
+mod mapped;
 mod model;
 mod nested;
 mod notices;

@@ -53,6 +53,8 @@ pub(crate) struct KindModel {
     pub(crate) max_calls: usize,
     /// How long after a call it may be answered, if it may be answered later.
     pub(crate) answers_within: Option<Duration>,
+    /// Whether its calls are messages of a queue.
+    pub(crate) queued: bool,
 }
 
 /// Scope and value of a key.

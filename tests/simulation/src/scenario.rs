@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanfold::backoff::Backoff;
-use fanfold::policy::{KeyAfterFailure, Policy, Span, Weight};
+use fanfold::policy::{KeyAfterFailure, Policy, Span, Way, Weight};
 use fanfold::store::fanouts::Tolerance;
 use serde_json::json;
 
@@ -114,6 +114,10 @@ impl Scenario {
         if !quiet {
             self.kinds.iter_mut().for_each(|plan| plan.answer_later(&dice));
         }
+        let dice = Dice::new(seed, "queued");
+        self.kinds.iter_mut().for_each(|plan| plan.queue(&dice));
+        let dice = Dice::new(seed, "mapped");
+        self.kinds.iter_mut().for_each(|plan| plan.map(&dice));
         // If a kind hangs, the tasks of others must not wait, so there are no rates.
         let dice = Dice::new(seed, "pacing");
         if !quiet && dice.chance(5_000) {
@@ -190,6 +194,7 @@ impl Scenario {
                 lane_rate: first.lane_rate.as_ref().and_then(Counted::of),
                 kind_rate: first.kind_rate.as_ref().and_then(Counted::of),
                 answers_within: first.batch_api.answers_within.map(|within| within.0),
+                queued: matches!(first.batch_api.way, Way::Sqs(_)),
                 max_calls: first.max_calls.map_or(usize::MAX, |calls| calls as usize),
             };
             (first.kind.clone(), model)

@@ -60,12 +60,20 @@ fn several_values_per_member_are_one_list_and_ndjson_has_a_line_for_each() {
     let mapping = json!({"format": "ndjson", "body": template});
     let written = body(mapping, &["{\"a\":\n 1}", "2"]);
     assert_eq!(
-        written, "{\"p\\\"q\":{\"_id\":\"id-0\"}}\n{\"a\":1}\n{\"p\\\"q\":{\"_id\":\"id-1\"}}\n2\n",
+        written, "{\"p\\\"q\":{\"_id\":\"id-0\"}}\n{\"a\":  1}\n{\"p\\\"q\":{\"_id\":\"id-1\"}}\n2\n",
         "a line break within a content would end its line"
     );
     let within = json!({"body": ["first", {"${members}": "${index}"}, "last"]});
     assert_eq!(body(within.clone(), &["1", "2"]), r#"["first",0,1,"last"]"#);
     assert_eq!(body(json!({"format": "ndjson", "body": within["body"]}), &["1", "2"]), "\"first\"\n0\n1\n\"last\"\n");
+}
+
+/// Numbers keep their digits, and texts their line breaks.
+#[test]
+fn a_line_of_ndjson_is_the_content_as_it_was_registered() {
+    let content = "{\n  \"n\": 12345678901234567890123,\r\n  \"t\": \"a\\nb\"}";
+    let written = body(json!({"format": "ndjson", "body": {"${members}": "${content}"}}), &[content]);
+    assert_eq!(written, "{   \"n\": 12345678901234567890123,    \"t\": \"a\\nb\"}\n");
 }
 
 #[test]

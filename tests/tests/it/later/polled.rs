@@ -64,6 +64,20 @@ async fn what_never_answers_is_asked_until_the_deadline_ever_more_seldom() {
     assert!((15..40).contains(&asked), "{asked}");
 }
 
+/// A worker may die after it had the answer, and what follows it comes after the deadline: it asks a last time.
+#[tokio::test(start_paused = true)]
+async fn at_the_deadline_an_answer_is_asked_for_once_more() {
+    let api = ScriptedApi::polled(|_| Ok(named(Some(3_700))), |_, _, _| Ok(Answer::AllSucceeded));
+    let stack = TestStack::new(changes(json!({})), api, Crash::never()).await;
+    let (members, batch) = open(&stack, 2).await;
+    let until = batch.later.as_ref().unwrap().until;
+    stack.drain().await;
+    let batch = stack.assert_settled(&members, 10).await.remove(&members[0]).unwrap();
+    assert_eq!((batch.succeeded.count(), batch.attempts, stack.api.seen().len()), (2, 1, 1), "it is not called again");
+    assert_eq!(stack.api.asked().len(), 1);
+    assert!(stack.world.now() >= until);
+}
+
 /// What was posted counts beside what is asked for.
 #[tokio::test(start_paused = true)]
 async fn posted_outcomes_and_the_answer_go_together() {

@@ -79,6 +79,10 @@ fn bigquery() {
     );
     let missing = json!({"error": {"code": 404, "message": "Not found: Table p:d.t", "status": "NOT_FOUND"}});
     assert_eq!(error(&api, &contents, 404, &missing).1, "the batch API answered 404: Not found: Table p:d.t");
+    // Too many calls, and no missing permission.
+    let busy = json!({"error": {"code": 403, "message": "Exceeded rate limits", "errors": [{"reason": "rateLimitExceeded"}]}});
+    let busy = read(&api, &call(&contents), 403, busy.to_string().as_bytes()).unwrap_err();
+    assert_eq!((busy.cause, busy.retriable), (Cause::Status(429), true));
 }
 
 #[test]
@@ -101,6 +105,11 @@ fn salesforce() {
         why(Retry, "UNABLE_TO_LOCK_ROW: unable to obtain exclusive access to this record"),
     ];
     assert_eq!(outcomes(&api, &contents, 200, &answer), expected);
+    for (code, cause) in [("REQUEST_LIMIT_EXCEEDED", 429), ("API_DISABLED_FOR_ORG", 403)] {
+        let refused = json!([{"message": "no", "errorCode": code}]);
+        let error = read(&api, &call(&contents), 403, refused.to_string().as_bytes()).unwrap_err();
+        assert_eq!((error.cause, error.message), (Cause::Status(cause), format!("the batch API answered 403: {code}: no")));
+    }
 }
 
 #[test]
@@ -136,11 +145,19 @@ fn hubspot() {
         outcomes(&api, &contents, 207, &answer),
         [DONE, why(Failed, "VALIDATION_ERROR: Property values were not valid")]
     );
-    // An error that names no input may be about any of them.
-    let unnamed =
-        json!({"errors": [{"status": "error", "category": "VALIDATION_ERROR", "message": "no", "context": {}}]});
-    let readings = read(&api, &call(&contents), 207, unnamed.to_string().as_bytes()).unwrap();
+    // An error that names no input may be about any of them. If nothing was created, it is about the call, which is split.
+    let unnamed = json!({"errors": [{"status": "error", "category": "VALIDATION_ERROR", "message": "no", "context": {}}]});
+    assert_eq!(
+        read(&api, &call(&contents), 207, unnamed.to_string().as_bytes()).unwrap_err(),
+        CallError::new(Cause::Status(400), "the batch API answered 207: VALIDATION_ERROR: no".to_owned())
+    );
+    let mut partly = unnamed;
+    partly["results"] = json!([{"id": "1"}]);
+    let readings = read(&api, &call(&contents), 207, partly.to_string().as_bytes()).unwrap();
     assert!(readings.members.iter().all(Option::is_none) && readings.problem.is_some());
+    let named = json!({"results": [], "errors": answer["errors"]});
+    let readings = read(&api, &call(&contents[..1]), 207, named.to_string().replace("\"1\"", "\"0\"").as_bytes()).unwrap();
+    assert_eq!(readings.members[0].as_ref().unwrap().outcome, Failed);
 }
 
 #[test]
