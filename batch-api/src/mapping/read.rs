@@ -173,7 +173,9 @@ impl Mapping {
     ) -> Result<Readings, String> {
         let items = match (&said.body, said.text.is_empty()) {
             _ if response.matching == Match::None && said.differs() => {
-                return Err("says by its status 207 that outcomes differ, and by `match: none` it has no items".to_owned());
+                return Err(
+                    "says by its status 207 that outcomes differ, and by `match: none` it has no items".to_owned()
+                );
             }
             _ if response.matching == Match::None => Vec::new(),
             (Some(body), _) => items::of(response, body, bindings, said.differs())?,

@@ -23,7 +23,8 @@ pub(super) fn fill(form: &Value, values: &Map<String, Value>) -> Value {
 
 fn fill_text(text: &str, values: &Map<String, Value>) -> Value {
     let value = |name: &str| value(name, values);
-    if let Some(name) = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).filter(|name| !name.contains('}'))
+    if let Some(name) =
+        text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).filter(|name| !name.contains('}'))
     {
         return value(name);
     }

@@ -75,7 +75,8 @@ impl Reader {
     fn members(&mut self, template: &Value, value: &Value, path: &str) -> Result<(), String> {
         let each = template.as_array().map_or(std::slice::from_ref(template), Vec::as_slice);
         let values = value.as_array().filter(|values| !values.is_empty() && values.len() % each.len().max(1) == 0);
-        let values = values.ok_or_else(|| not(path, value, &format!("a list with {} values per member", each.len())))?;
+        let values =
+            values.ok_or_else(|| not(path, value, &format!("a list with {} values per member", each.len())))?;
         for (at, values) in values.chunks(each.len().max(1)).enumerate() {
             self.call.members.push(SentMember::default());
             self.within = true;

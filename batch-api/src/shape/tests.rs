@@ -3,6 +3,7 @@
 use fanfold::ids::TaskId;
 use fanfold::mapping::preset_names;
 use fanfold::policy::BatchApi;
+use proptest::prelude::*;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -19,7 +20,9 @@ fn example(name: &str) -> (BatchApi, fn(usize) -> Value) {
         "hubspot" => (json!({}), |n| json!({"properties": {"n": n}})),
         "kinesis" => (json!({"stream": "s"}), |n| json!([n, "ü"])),
         "openai-embeddings" => (json!({}), |n| json!({"input": format!("text {n}")})),
-        "ses" => (json!({"from": "a@example.com", "template": "t"}), |n| json!({"to": "b@example.com", "data": {"n": n}})),
+        "ses" => {
+            (json!({"from": "a@example.com", "template": "t"}), |n| json!({"to": "b@example.com", "data": {"n": n}}))
+        }
         "sqs" => (json!({"queue_url": "q"}), |n| json!(n)),
         "elasticsearch" => (json!({"action": "create"}), |n| json!({ "n": n })),
         _ => (json!({}), |n| json!({ "n": n })),
@@ -117,9 +120,17 @@ fn what_the_api_does_not_take_is_refused_by_name() {
         ("ses", "{}", "the request has no `/BulkEmailEntries`"),
         ("ses", "{", "the request is not JSON: EOF"),
         ("salesforce", r#"{"allOrNone": true, "records": [1]}"#, "`/allOrNone` is true, and false is expected"),
-        ("salesforce", r#"{"allOrNone": false, "records": []}"#, "`/records` is [], and a list with 1 values per member"),
+        (
+            "salesforce",
+            r#"{"allOrNone": false, "records": []}"#,
+            "`/records` is [], and a list with 1 values per member",
+        ),
         ("elasticsearch", "{\"index\": {\"_id\": \"a\"}}\n", "a list with 2 values per member is expected"),
-        ("sqs", r#"{"QueueUrl": "q", "Entries": [{"Id": "0", "MessageBody": "{"}]}"#, "`/Entries/0/MessageBody` is \"{\""),
+        (
+            "sqs",
+            r#"{"QueueUrl": "q", "Entries": [{"Id": "0", "MessageBody": "{"}]}"#,
+            "`/Entries/0/MessageBody` is \"{\"",
+        ),
         ("resend", "{\"a\": 1}", "`/` is {\"a\":1}, and a list"),
     ] {
         let problem = Shape::of_preset(name).unwrap().read(body.as_bytes()).unwrap_err();
@@ -143,4 +154,22 @@ fn fanfolds_own_json_is_taken_and_answered() {
     assert_eq!(found, [(Succeeded, None), (Failed, Some("no")), (Retry, Some("later"))]);
     assert!(shape.keeps_keys() && Shape::of_preset("resend").unwrap().keeps_keys());
     assert!(!Shape::of_preset("ses").unwrap().keeps_keys());
+}
+
+proptest! {
+    /// Whatever comes is read or refused, and what is read can be answered.
+    #[test]
+    fn any_request_is_read_or_refused(
+        name in prop::sample::select(preset_names()),
+        parts in prop::collection::vec(
+            prop::sample::select(vec!["{", "}", "[", "]", ":", ",", "\"Entries\"", "\"records\"", "\"x\"", "1", "null", "\n", "{}"]),
+            0..12,
+        ),
+    ) {
+        let shape = Shape::of_preset(name).unwrap();
+        if let Ok(sent) = shape.read(parts.concat().as_bytes()) {
+            let outcomes = vec![(Succeeded, ""); sent.members.len()];
+            prop_assert!(shape.done(&sent, &outcomes, 1).status < 300);
+        }
+    }
 }

@@ -62,7 +62,10 @@ fn decompress(body: &[u8]) -> Result<Vec<u8>, CallError> {
 }
 
 fn too_large() -> CallError {
-    CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES_MAX} bytes: a lower `max_batch` makes it smaller"))
+    CallError::new(
+        Cause::BadAnswer,
+        format!("the answer has more than {ANSWER_BYTES_MAX} bytes: a lower `max_batch` makes it smaller"),
+    )
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use super::percent::Percent;
 
 /// Serves a batch API to try against.
 ///
-/// It takes what every batch API of Fanfold receives, at any path, and answers with one outcome per member; with --as,
-/// what a well-known API receives and answers. The options say how slow, busy and faulty it is. The same calls get the same answers again: what happens is drawn
+/// It takes what every batch API of Fanfold receives, at any path, and answers with one outcome per member. With
+/// --as, it takes and answers what a well-known API does. The options say how slow, busy and faulty it is. The same calls get the same answers again: what happens is drawn
 /// from --seed, the Idempotency-Key, and the ids and contents of members.
 ///
 /// `GET /counts` returns what has been counted since the start, as JSON. The sandbox also prints it when it stops.

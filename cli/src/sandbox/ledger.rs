@@ -1,13 +1,12 @@
 //! What the sandbox has done, and what it does with the next call. No I/O and no clock: the time is handed in.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::time::Duration;
 
 use fanfold_batch_api::{MemberOutcome, Reply, SentCall, Shape};
-use serde::Serialize;
 
 use super::behaviour::{Behaviour, CallFate};
+use super::counts::Counts;
 
 /// A call that can be read.
 #[derive(Debug)]
@@ -31,48 +30,6 @@ pub(super) struct Taken {
     pub(super) outcomes: Vec<MemberOutcome>,
     /// When it goes back: after this time, or never.
     pub(super) when: Option<Duration>,
-}
-
-/// What has been counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Counts {
-    /// All calls.
-    calls: u64,
-    /// Calls that were done.
-    done: u64,
-    /// Those of them whose answer was lost.
-    lost: u64,
-    /// Calls answered with 429.
-    busy: u64,
-    /// Calls answered with 500.
-    errors: u64,
-    /// Calls refused because of a member, or because it is to fail and the API cannot say so of a single member.
-    refused: u64,
-    /// Calls that could not be read.
-    unreadable: u64,
-    /// Calls that got the answer of an earlier one again.
-    repeated: u64,
-    /// Calls under the key of an earlier one, with another body.
-    key_conflicts: u64,
-    /// Members that succeeded.
-    succeeded: u64,
-    /// Members that failed.
-    failed: u64,
-    /// How often a member was done again after it had succeeded.
-    done_again: u64,
-}
-
-impl fmt::Display for Counts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { calls, done, lost, busy, errors, refused, unreadable, repeated, key_conflicts, .. } = self;
-        writeln!(f, "calls      {calls}, of them {done} done ({lost} answers lost), {busy} busy, {errors} errors,")?;
-        writeln!(
-            f,
-            "           {refused} refused, {unreadable} unreadable, {repeated} repeated, {key_conflicts} key conflicts"
-        )?;
-        let Self { succeeded, failed, done_again, .. } = self;
-        write!(f, "members    {succeeded} succeeded, {failed} failed, {done_again} done again after they had succeeded")
-    }
 }
 
 #[derive(Debug, Default)]
@@ -320,15 +277,16 @@ mod tests {
     #[test]
     fn what_an_api_cannot_say_of_a_member_it_says_of_the_call() {
         let body = br#"{"requests": [{"action": "addObject", "body": {"objectID": "a"}}]}"#;
-        for (behaviour, status) in [
-            (Behaviour { fail: all(), ..kind() }, 400),
-            (Behaviour { retry: all(), ..kind() }, 429),
-            (kind(), 200),
-        ] {
+        for (behaviour, status) in
+            [(Behaviour { fail: all(), ..kind() }, 400), (Behaviour { retry: all(), ..kind() }, 429), (kind(), 200)]
+        {
             let mut ledger = Ledger::new(behaviour, Shape::of_preset("algolia").unwrap(), false);
             assert_eq!(take(&mut ledger, body, NOW).reply.status, status);
             let Counts { done, refused, busy, .. } = *ledger.counts();
-            assert_eq!((done, refused, busy), (u64::from(status == 200), u64::from(status == 400), u64::from(status == 429)));
+            assert_eq!(
+                (done, refused, busy),
+                (u64::from(status == 200), u64::from(status == 400), u64::from(status == 429))
+            );
             // It knows no keys.
             assert_eq!((take(&mut ledger, body, NOW).reply.status, ledger.counts().repeated), (status, 0));
         }

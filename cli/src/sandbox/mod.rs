@@ -2,6 +2,7 @@
 
 mod args;
 mod behaviour;
+mod counts;
 mod ledger;
 mod log;
 mod percent;

@@ -12,7 +12,8 @@ use axum::{Json, Router};
 use fanfold_batch_api::{Reply, SentMember, Shape};
 use tokio::time::Instant;
 
-use super::ledger::{Call, Counts, Ledger, Taken};
+use super::counts::Counts;
+use super::ledger::{Call, Ledger, Taken};
 use super::log::CallLog;
 
 /// Room for the largest call, 32 MiB of members, with their ids.

@@ -6,7 +6,7 @@ import boto3
 import pytest
 from conftest import FANOUT, GROUP, Scripted
 
-from fanfold import AckBuffer, AcksRefused, ApiError, Count, Fanfold, HttpAcks, NotEnded, Unreachable
+from fanfold import AckBuffer, AcksRefused, ApiError, Count, Fanfold, HttpAcks, NotEnded, TaskResult, Unreachable
 
 OPEN = {"id": FANOUT, "state": "open", "complete": False, "total": 3, "done": 0, "groups": [], "user_key": None}
 DONE = {**OPEN, "state": "completed", "complete": True, "ended": True}
@@ -112,6 +112,21 @@ def test_items_are_listed_page_by_page():
     items = list(Fanfold(server.url).items(FANOUT, "failed"))
     assert items == [f"{GROUP}:{index}" for index in (1, 2, 3, 9)]
     assert [asked for _, asked, _, _ in server.requests] == [path, path + "&after=x"]
+
+
+def test_results_are_listed_page_by_page():
+    path = f"/fanouts/{FANOUT}/results"
+    done = {"id": f"{GROUP}:0", "outcome": "succeeded", "result": {"label": 7}}
+    failed = {"id": f"{GROUP}:1", "outcome": "failed", "error": "no", "code": "E1"}
+    server = Scripted(
+        (200, {"results": [done], "next": path + "?after=x"}), (200, {"results": [failed], "next": None})
+    )
+    results = list(Fanfold(server.url).results(FANOUT))
+    assert results == [
+        TaskResult(f"{GROUP}:0", "succeeded", {"label": 7}),
+        TaskResult(f"{GROUP}:1", "failed", error="no", code="E1"),
+    ]
+    assert [asked for _, asked, _, _ in server.requests] == [path, path + "?after=x"]
 
 
 def test_requests_are_signed_where_they_are_to_be():

@@ -19,6 +19,8 @@ import {
   type Fanout,
   fanout,
   type Json,
+  type TaskResult,
+  taskResult,
 } from "./models.js";
 
 /** Items that one request may add; for more, `add` sends several requests. */
@@ -237,6 +239,14 @@ export class Fanfold {
     for await (const page of this.#pages(`${path(id)}/items?state=${encodeURIComponent(state)}`)) {
       yield* expandRanges(page.items as string[]);
     }
+  }
+
+  /**
+   * Lists what became of the tasks of a fan-out that succeeded or failed, page by page; with what the batch API returned for them, if
+   * their policy keeps results.
+   */
+  async *results(id: string): AsyncGenerator<TaskResult, void, undefined> {
+    for await (const page of this.#pages(`${path(id)}/results`)) yield* (page.results as Json[]).map(taskResult);
   }
 
   /**

@@ -24,5 +24,5 @@ export {
 } from "./consumer.js";
 export { AcksNotSent, AcksRefused, ApiError, FanfoldError, NotEnded, type Refused, Unreachable } from "./errors.js";
 export { expand, expandRanges, GROUP_ITEMS_MAX, type Item, type ItemGroup, parseItem } from "./ids.js";
-export type { AckAnswer, AckedFanout, AddedItems, Count, CountAnswer, CountedFanout, Fanout } from "./models.js";
+export type { AckAnswer, AckedFanout, AddedItems, Count, CountAnswer, CountedFanout, Fanout, TaskResult } from "./models.js";
 export { type AckSender, HttpAcks, type Sent, SqsAcks, type SqsAcksOptions } from "./senders.js";

@@ -156,3 +156,25 @@ export function countAnswer(answer: Json): CountAnswer {
   };
   return { fanouts: fanouts.map(({ user_key: userKey, ...one }) => ({ ...one, userKey })), refused };
 }
+
+/** What became of a task that succeeded or failed. */
+export interface TaskResult {
+  /** The task: the id of its item. */
+  readonly id: string;
+  readonly outcome: "succeeded" | "failed";
+  /** What the batch API returned for it, if the policy keeps results. */
+  readonly result?: unknown;
+  /** Why its result was not kept. */
+  readonly resultLeftOut?: string;
+  /** Why it failed. */
+  readonly error?: string;
+  /** The same as a short name or number, if the batch API returned one. */
+  readonly code?: string;
+}
+
+/** Reads an entry of an answer of the API. */
+export function taskResult(answer: Json): TaskResult {
+  const { result_left_out: resultLeftOut, ...rest } = answer;
+  const given = Object.entries({ ...rest, resultLeftOut }).filter(([, value]) => value !== undefined && value !== null);
+  return Object.fromEntries(given) as unknown as TaskResult;
+}

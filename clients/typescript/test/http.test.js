@@ -100,6 +100,18 @@ test("items are listed page by page", async (t) => {
   assert.deepEqual(requests.map((request) => request.path), [path, `${path}&after=x`]);
 });
 
+test("results are listed page by page", async (t) => {
+  const path = `/fanouts/${FANOUT}/results`;
+  const done = { id: `${GROUP}:0`, outcome: "succeeded", result: { label: 7 } };
+  const failed = { id: `${GROUP}:1`, outcome: "failed", result_left_out: "too large", error: "no", code: null };
+  const pages = [{ results: [done], next: `${path}?after=x` }, { results: [failed], next: null }];
+  const { url, requests } = await scripted(t, ...pages.map((page) => [200, page]));
+  const results = [];
+  for await (const result of new Fanfold(url).results(FANOUT)) results.push(result);
+  assert.deepEqual(results, [done, { id: `${GROUP}:1`, outcome: "failed", error: "no", resultLeftOut: "too large" }]);
+  assert.deepEqual(requests.map((request) => request.path), [path, `${path}?after=x`]);
+});
+
 test("requests are signed where they are to be", async (t) => {
   const { url, requests } = await scripted(t, [200, OPEN], [201, OPEN]);
   const credentials = { accessKeyId: "AKIDEXAMPLE", secretAccessKey: "secret", sessionToken: "token" };

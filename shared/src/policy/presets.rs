@@ -103,9 +103,9 @@ mod tests {
         );
         let embeddings = policy(json!({"use": "openai-embeddings"}), json!({}));
         assert_eq!(embeddings.max_weight.unwrap().to_string(), "300000");
-        assert_eq!((embeddings.weight.as_deref(), embeddings.max_batch()), (Some("size(content.input) / 3 + 1"), 100));
+        assert_eq!((embeddings.weight.as_deref(), embeddings.max_batch()), (Some("size(content.input) + 1"), 50));
         let less = policy(json!({"use": "openai-embeddings"}), json!({"max_weight": 1_000}));
-        assert_eq!((less.weight.as_deref(), faults(&less)), (Some("size(content.input) / 3 + 1"), Vec::new()));
+        assert_eq!((less.weight.as_deref(), faults(&less)), (Some("size(content.input) + 1"), Vec::new()));
         let own =
             policy(json!({"use": "openai-embeddings"}), json!({"weight": "content.tokens", "max_weight": 300_001}));
         assert!(faults(&own)[0].starts_with("`max_weight`: is 300001, `openai-embeddings` allows at most 300000"));

@@ -78,7 +78,9 @@ impl KindPlan {
     /// Draws whether calls that are answered later are messages of a queue.
     pub(crate) fn queue(&mut self, dice: &Dice) {
         let queued = dice.chance(4_000);
-        for (_, policy) in self.versions.iter_mut().filter(|(_, policy)| policy.batch_api.answers_within.is_some() && queued) {
+        for (_, policy) in
+            self.versions.iter_mut().filter(|(_, policy)| policy.batch_api.answers_within.is_some() && queued)
+        {
             policy.batch_api.way = Way::Sqs("arn:aws:sqs:eu-west-1:123456789012:workers".to_owned());
         }
     }

@@ -1,6 +1,9 @@
 //! Kinds whose batch API is a well-known one: calls are written by the preset's mapping, and what the API answers is read by it.
 //! Sometimes the answer leaves an item out, or an item names a member that there is not.
 
+use std::time::Duration;
+
+use fanfold::policy::{Policy, Way};
 use fanfold_batch_api::{Answer, Call, CallError, Mapping, MemberOutcome, Reply, Request, SentCall, Shape};
 use serde_json::{Value, json};
 
@@ -9,7 +12,10 @@ use crate::scenario::KindPlan;
 use crate::server::Server;
 
 /// APIs that take any content: members by index, as listed exceptions, by id, and not at all.
-const PRESETS: [&str; 5] = ["elasticsearch", "kinesis", "bigquery", "sqs", "algolia"];
+const PRESETS: [&str; 6] = ["elasticsearch", "kinesis", "bigquery", "bigquery", "sqs", "algolia"];
+
+/// How often an answer is tampered with, in ten-thousandths.
+const TAMPERED: u32 = 2_500;
 
 /// A call as such an API gets it.
 #[derive(Clone, Debug)]
@@ -24,16 +30,20 @@ impl KindPlan {
     /// Draws whether its batch API is a well-known one. Those answer at once, and what they return is not kept.
     pub(crate) fn map(&mut self, dice: &Dice) {
         let preset = dice.pick(&PRESETS);
-        if !dice.chance(2_500) {
+        let posted = |(_, policy): &(Duration, Policy)| matches!(policy.batch_api.way, Way::Url(_));
+        if !dice.chance(4_000) || !self.versions.iter().all(posted) {
             return;
         }
         let with = json!({"stream": "s", "queue_url": "q", "application": "a"});
         for (_, policy) in &mut self.versions {
             let mut api = json!(policy.batch_api);
             api["use"] = json!(preset);
-            let needs = |name: &str| matches!((preset, name), ("kinesis", "stream") | ("sqs", "queue_url") | ("algolia", "application"));
+            let needs = |name: &str| {
+                matches!((preset, name), ("kinesis", "stream") | ("sqs", "queue_url") | ("algolia", "application"))
+            };
             let with = with.as_object().into_iter().flatten().filter(|(name, _)| needs(name));
-            api["with"] = with.map(|(name, value)| (name.clone(), value.clone())).collect::<serde_json::Map<_, _>>().into();
+            api["with"] =
+                with.map(|(name, value)| (name.clone(), value.clone())).collect::<serde_json::Map<_, _>>().into();
             if let Ok(api) = serde_json::from_value(api) {
                 policy.batch_api = api;
                 policy.batch_api.answers_within = None;
@@ -52,7 +62,8 @@ impl MappedCall {
         let (Some(preset), Some(mapping)) = (preset, &request.mapping) else { return Ok(None) };
         let shape = Shape::of_preset(preset).ok_or_else(|| format!("there is no preset {preset}"))?;
         let sent = shape.read(&request.body).map_err(|problem| format!("{preset} does not take a call: {problem}"))?;
-        let contents = request.call.members.iter().map(|member| serde_json::from_str::<Value>(member.content.get()).ok());
+        let contents =
+            request.call.members.iter().map(|member| serde_json::from_str::<Value>(member.content.get()).ok());
         if !contents.eq(sent.members.iter().map(|member| Some(member.content.clone()))) {
             return Err(format!("{preset} got other members than {:?}: {sent:?}", request.call));
         }
@@ -117,12 +128,14 @@ impl Server {
         }
         let mut reply = mapped.shape.done(&mapped.sent, &outcomes, 1);
         let (list, name) = mapped.items();
-        if let Some(items) = reply.body.pointer_mut(list).and_then(Value::as_array_mut).filter(|items| !items.is_empty()) {
+        if let Some(items) =
+            reply.body.pointer_mut(list).and_then(Value::as_array_mut).filter(|items| !items.is_empty())
+        {
             let at = dice.below(items.len());
-            if mapped.names_all() && dice.chance(sim.rate(self.mood.omitted)) {
+            if mapped.names_all() && dice.chance(sim.rate(TAMPERED)) {
                 sim.count("batch API: an item is missing");
                 items.remove(at);
-            } else if let Some(name) = name.filter(|_| dice.chance(sim.rate(self.mood.strange))) {
+            } else if let Some(name) = name.filter(|_| dice.chance(sim.rate(TAMPERED))) {
                 sim.count("batch API: an item names no member");
                 items[at][name] = json!("4711");
             }

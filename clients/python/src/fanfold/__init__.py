@@ -14,6 +14,7 @@ from .models import (
     CountedFanout,
     Fanout,
     RefusedCount,
+    TaskResult,
 )
 from .senders import AckSender, HttpAcks, SqsAcks
 
@@ -42,6 +43,7 @@ __all__ = [
     "Refused",
     "RefusedCount",
     "SqsAcks",
+    "TaskResult",
     "Unreachable",
     "expand",
     "expand_ranges",

@@ -15,7 +15,7 @@ import boto3
 from .errors import FanfoldError, NotEnded
 from .http import Http
 from .ids import ItemGroup, expand_ranges
-from .models import AckAnswer, AddedItems, Count, CountAnswer, Fanout
+from .models import AckAnswer, AddedItems, Count, CountAnswer, Fanout, TaskResult
 
 ITEMS_PER_ADD_MAX = 709_632
 """Items that one request may add; for more, `add` sends several requests."""
@@ -207,6 +207,12 @@ class Fanfold:
         """Lists the ids of all items that are `failed`, `pending`, `succeeded`, `duplicate` or `missing`, page by page."""
         for page in self._pages(f"/fanouts/{_segment(fanout)}/items?state={_segment(state)}"):
             yield from expand_ranges(page["items"])
+
+    def results(self, fanout: str) -> Iterator[TaskResult]:
+        """Lists what became of the tasks of a fan-out that succeeded or failed, page by page; with what the batch API returned for
+        them, if their policy keeps results."""
+        for page in self._pages(f"/fanouts/{_segment(fanout)}/results"):
+            yield from map(TaskResult.of, page["results"])
 
     def ack(
         self,

@@ -159,3 +159,27 @@ class AckAnswer:
             for one in answer["refused"]
         )
         return cls(tuple(fanouts), tuple(refused))
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What became of a task that succeeded or failed."""
+
+    id: str
+    """The task: the id of its item."""
+    outcome: str
+    """`succeeded` or `failed`."""
+    result: Any = None
+    """What the batch API returned for it, if the policy keeps results."""
+    result_left_out: str | None = None
+    """Why its result was not kept."""
+    error: str | None = None
+    """Why it failed."""
+    code: str | None = None
+    """The same as a short name or number, if the batch API returned one."""
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> TaskResult:
+        """Reads an entry of an answer of the API."""
+        optional = {name: answer.get(name) for name in ("result", "result_left_out", "error", "code")}
+        return cls(answer["id"], answer["outcome"], **optional)

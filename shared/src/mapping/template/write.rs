@@ -244,7 +244,9 @@ impl Writer<'_> {
         match term.raw(bindings) {
             // A line of NDJSON has no line break in it.
             // Within texts, JSON has line breaks only as `\n`: others are white space.
-            Some(raw) if self.render.format == BodyFormat::Ndjson => self.put(raw.replace(['\n', '\r'], " ").as_bytes()),
+            Some(raw) if self.render.format == BodyFormat::Ndjson => {
+                self.put(raw.replace(['\n', '\r'], " ").as_bytes())
+            }
             Some(raw) => self.put(raw.as_bytes()),
             None => {
                 let value = term.value(bindings)?;

@@ -80,7 +80,8 @@ fn bigquery() {
     let missing = json!({"error": {"code": 404, "message": "Not found: Table p:d.t", "status": "NOT_FOUND"}});
     assert_eq!(error(&api, &contents, 404, &missing).1, "the batch API answered 404: Not found: Table p:d.t");
     // Too many calls, and no missing permission.
-    let busy = json!({"error": {"code": 403, "message": "Exceeded rate limits", "errors": [{"reason": "rateLimitExceeded"}]}});
+    let busy =
+        json!({"error": {"code": 403, "message": "Exceeded rate limits", "errors": [{"reason": "rateLimitExceeded"}]}});
     let busy = read(&api, &call(&contents), 403, busy.to_string().as_bytes()).unwrap_err();
     assert_eq!((busy.cause, busy.retriable), (Cause::Status(429), true));
 }
@@ -108,7 +109,10 @@ fn salesforce() {
     for (code, cause) in [("REQUEST_LIMIT_EXCEEDED", 429), ("API_DISABLED_FOR_ORG", 403)] {
         let refused = json!([{"message": "no", "errorCode": code}]);
         let error = read(&api, &call(&contents), 403, refused.to_string().as_bytes()).unwrap_err();
-        assert_eq!((error.cause, error.message), (Cause::Status(cause), format!("the batch API answered 403: {code}: no")));
+        assert_eq!(
+            (error.cause, error.message),
+            (Cause::Status(cause), format!("the batch API answered 403: {code}: no"))
+        );
     }
 }
 
@@ -146,7 +150,8 @@ fn hubspot() {
         [DONE, why(Failed, "VALIDATION_ERROR: Property values were not valid")]
     );
     // An error that names no input may be about any of them. If nothing was created, it is about the call, which is split.
-    let unnamed = json!({"errors": [{"status": "error", "category": "VALIDATION_ERROR", "message": "no", "context": {}}]});
+    let unnamed =
+        json!({"errors": [{"status": "error", "category": "VALIDATION_ERROR", "message": "no", "context": {}}]});
     assert_eq!(
         read(&api, &call(&contents), 207, unnamed.to_string().as_bytes()).unwrap_err(),
         CallError::new(Cause::Status(400), "the batch API answered 207: VALIDATION_ERROR: no".to_owned())
@@ -156,7 +161,8 @@ fn hubspot() {
     let readings = read(&api, &call(&contents), 207, partly.to_string().as_bytes()).unwrap();
     assert!(readings.members.iter().all(Option::is_none) && readings.problem.is_some());
     let named = json!({"results": [], "errors": answer["errors"]});
-    let readings = read(&api, &call(&contents[..1]), 207, named.to_string().replace("\"1\"", "\"0\"").as_bytes()).unwrap();
+    let readings =
+        read(&api, &call(&contents[..1]), 207, named.to_string().replace("\"1\"", "\"0\"").as_bytes()).unwrap();
     assert_eq!(readings.members[0].as_ref().unwrap().outcome, Failed);
 }
 

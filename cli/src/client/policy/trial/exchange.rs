@@ -220,3 +220,38 @@ fn said(reading: &Reading) -> String {
         || reading.result.as_ref().map(|result| result.as_str().map_or_else(|| result.to_string(), str::to_owned));
     reading.error.clone().or_else(result).unwrap_or_default()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use fanfold::policy::CompiledPolicy;
+
+    /// The lines of each batch that these contents make.
+    fn batches(policy: Value, contents: &[Value]) -> Vec<Vec<u64>> {
+        let mut all = json!({"kind": "row", "target": "kind", "batch_api": {"url": "https://example.com/"}});
+        all.as_object_mut().unwrap().extend(policy.as_object().unwrap().clone());
+        let policy = CompiledPolicy::new(serde_json::from_value(all).unwrap()).unwrap();
+        let mut batches = Batches::default();
+        for (line, content) in (1..).zip(contents) {
+            let task = Tried::new(&policy, content).unwrap();
+            batches.add(&policy.policy, &task, line, RawValue::from_string(content.to_string()).unwrap());
+        }
+        let lines = |batch: &Batch| batch.members.iter().map(|(line, _)| *line).collect();
+        batches.0.iter().map(lines).collect()
+    }
+
+    #[test]
+    fn tasks_make_the_batches_that_their_policy_allows() {
+        let weights = |weights: &[u64]| weights.iter().map(|kg| json!({ "kg": kg })).collect::<Vec<_>>();
+        let heavy = json!({"weight": "content.kg", "max_weight": 10});
+        assert_eq!(batches(heavy, &weights(&[4, 4, 4, 2, 11])), [vec![1, 2, 4], vec![3], vec![5]]);
+        assert_eq!(batches(json!({"max_batch": 2}), &weights(&[1, 1, 1])), [vec![1, 2], vec![3]]);
+        let apart = json!({"distinct": "string(content.kg)"});
+        assert_eq!(batches(apart, &weights(&[1, 1, 2])), [vec![1, 3], vec![2]]);
+        let large = json!({"max_batch_bytes": 300});
+        assert_eq!(batches(large, &weights(&[1, 1, 1])), [vec![1, 2], vec![3]]);
+        let lanes = json!({"key": "string(content.kg)", "partitions": 1_000});
+        assert_eq!(batches(lanes, &weights(&[1, 2, 1])), [vec![1, 3], vec![2]], "other partitions are other lanes");
+    }
+}
