@@ -266,7 +266,7 @@ fn check(combinations: Vec<Combination>) {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some(one) = { left.lock().unwrap().pop() } {
-                    println!("{}", one.check());
+                    eprintln!("{}", one.check());
                 }
             });
         }
