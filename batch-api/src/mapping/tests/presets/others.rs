@@ -154,7 +154,7 @@ fn hubspot() {
         json!({"errors": [{"status": "error", "category": "VALIDATION_ERROR", "message": "no", "context": {}}]});
     assert_eq!(
         read(&api, &call(&contents), 207, unnamed.to_string().as_bytes()).unwrap_err(),
-        CallError::new(Cause::Status(400), "the batch API answered 207: VALIDATION_ERROR: no".to_owned())
+        CallError::new(Cause::Status(400), "the batch API answered 207: VALIDATION_ERROR: no")
     );
     let mut partly = unnamed;
     partly["results"] = json!([{"id": "1"}]);
