@@ -146,7 +146,7 @@ proptest! {
         prop_assert_eq!(exceeded(&made(&allowance, &asks), burst, rate, 3_000), None);
     }
 
-    /// If there is always work, and workers are some milliseconds late, more than 90 % of a rate is used, however large its
+    /// If there is always work, and workers are some milliseconds late, at least 85 % of a rate is used, however large its
     /// batches are, and also if the times are promised first.
     #[test]
     fn a_rate_is_used(
@@ -175,7 +175,7 @@ proptest! {
         }
         let ready = (used - last as u64) as f64;
         let came = rate as f64 * (now - begun) as f64 / 1_000.0;
-        prop_assert!(came < 1.0 || ready >= 0.9 * came, "{ready} of {came}");
+        prop_assert!(came < 1.0 || ready >= 0.85 * came, "{ready} of {came}");
     }
 
     /// Turns come one after the other, as far apart as the calls must be.
