@@ -6,7 +6,6 @@ use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::{Router, routing};
 use fanfold::ids::ItemGroup;
-use fanfold::limits::FANOUTS_PER_REQUEST_MAX;
 use fanfold::tracking::{OpenRequest, Opened as OpenedFanout};
 #[cfg(feature = "openapi")]
 use fanfold_http::Code;
@@ -59,7 +58,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
 #[serde(deny_unknown_fields)]
 struct OpenSeveral {
     /// The fan-outs, each as for `POST /fanouts`. Together they have at most 10,000 tasks.
-    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = FANOUTS_PER_REQUEST_MAX)))]
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = fanfold::limits::FANOUTS_PER_REQUEST_MAX)))]
     fanouts: Vec<OpenRequest>,
 }
 
