@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 use serde_json::json;
 
 use super::connection::{Connection, Stack};
-use super::scope::{Part, named};
+use super::scope::{Chosen, named};
 use crate::failure::Failure;
 use crate::say::say;
 
@@ -25,21 +25,18 @@ use crate::say::say;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ResetArgs {
-    /// The tasks.
-    #[arg(value_name = "ID", conflicts_with = "kind", required_unless_present = "kind")]
-    ids: Vec<String>,
     #[command(flatten)]
-    part: Part,
+    tasks: Chosen,
     #[command(flatten)]
     connection: Connection,
 }
 
 pub(super) async fn run(args: ResetArgs) -> Result<ExitCode, Failure> {
     let stack = args.connection.stack()?;
-    if !args.ids.is_empty() {
-        return each(&stack, &args.ids).await;
+    if !args.tasks.ids.is_empty() {
+        return each(&stack, &args.tasks.ids).await;
     }
-    let scope = args.part.scope();
+    let scope = args.tasks.part.scope();
     let all = stack.api.reset_tasks(&scope).await.map_err(|error| stack.failed(error))?;
     let text = || {
         let counts = [(all.known, "were reset before or are duplicates"), (all.refused, "cannot be accepted any more")];

@@ -27,7 +27,17 @@ impl Part {
     }
 }
 
-/// The same, or everything.
+/// Tasks: those that are named, or all of a part.
+#[derive(Debug, Args)]
+pub(super) struct Chosen {
+    /// The tasks.
+    #[arg(value_name = "ID", conflicts_with = "kind", required_unless_present = "kind")]
+    pub(super) ids: Vec<String>,
+    #[command(flatten)]
+    pub(super) part: Part,
+}
+
+/// A part, or everything.
 #[derive(Debug, Args)]
 pub(super) struct Whole {
     #[command(flatten)]

@@ -279,7 +279,7 @@ fn what_was_done_is_what_a_run_says_whatever_goes_wrong() {
 }
 
 #[test]
-#[ignore = "half an hour: just sandbox"]
+#[ignore = "every combination takes half an hour: `just sandbox`"]
 fn in_every_combination() {
     check(every());
 }

@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 use serde_json::{Value, json};
 
 use crate::client::connection::{Connection, Stack};
-use crate::client::scope::{Part, named};
+use crate::client::scope::{Chosen, named};
 use crate::failure::Failure;
 use crate::say::say;
 
@@ -26,21 +26,18 @@ use crate::say::say;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct CancelTasksArgs {
-    /// The tasks.
-    #[arg(value_name = "ID", conflicts_with = "kind", required_unless_present = "kind")]
-    ids: Vec<String>,
     #[command(flatten)]
-    part: Part,
+    tasks: Chosen,
     #[command(flatten)]
     connection: Connection,
 }
 
 pub(super) async fn run(args: CancelTasksArgs) -> Result<ExitCode, Failure> {
     let stack = args.connection.stack()?;
-    if !args.ids.is_empty() {
-        return each(&stack, &args.ids).await;
+    if !args.tasks.ids.is_empty() {
+        return each(&stack, &args.tasks.ids).await;
     }
-    let scope = args.part.scope();
+    let scope = args.tasks.part.scope();
     let cancelled = stack.api.cancel_tasks(&scope).await.map_err(|error| stack.failed(error))?;
     let text = || format!("{}: {} tasks are cancelled", named(&json!(scope)), HumanCount(cancelled));
     stack.print(|| json!({ "cancelled": cancelled }), text)?;
