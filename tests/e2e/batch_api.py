@@ -19,7 +19,7 @@ def one_row(_):
 
 class BatchApi:
     def __init__(self):
-        self.calls = defaultdict(list)
+        self.calls, self.headers = defaultdict(list), defaultdict(list)
         self.sources = {}
         self.lock = threading.Lock()
         port = os.environ.get("BATCH_API_PORT")
@@ -28,7 +28,7 @@ class BatchApi:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def url(self, name):
-        """An endpoint of its own, whose calls are `calls[name]`: when, under which key, and what was called."""
+        """An endpoint of its own, whose calls are `calls[name]`: when, under which key, and what was called; `headers[name]` are theirs."""
         return f"{self.base.rstrip('/')}/{name}"
 
     def ids(self, name):
@@ -55,6 +55,7 @@ class BatchApi:
             def do_POST(self):
                 call = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 name = self.path.rsplit("/", 1)[-1]
+                api.headers[name].append(self.headers)
                 status, document = api.answer(name, self.headers["idempotency-key"], self.headers["fanfold-attempt"], call)
                 body = json.dumps(document).encode()
                 self.send_response(status)

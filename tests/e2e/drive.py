@@ -26,6 +26,7 @@ from scenarios.policies import policies
 from scenarios.privilege import denials, privilege
 from scenarios.producing import producing
 from scenarios.queued import queued
+from scenarios.secrets import secrets
 from scenarios.sweeping import Lost
 from scenarios.tracking import tracking
 from scenarios.workers import workers
@@ -63,7 +64,7 @@ def run(stack, api, scenario):
 def main(name, mode):
     stack, api, lost = Stack(name, mode), BatchApi(), Lost()
     scenarios = (
-        refusals, lost.losing, latency, batching, control, policies, producing, queued, tracking, notices, workers, ingestion,
+        refusals, lost.losing, latency, batching, control, policies, producing, queued, secrets, tracking, notices, workers, ingestion,
         poison, lost.sweeping, operating, privilege,
     )
     only = os.environ.get("E2E_SCENARIOS", "").split()

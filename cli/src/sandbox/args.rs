@@ -65,6 +65,10 @@ pub(crate) struct SandboxArgs {
     /// When the answer of such a call is there.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     later_for: Duration,
+    /// Do all of a call or nothing: with a member that fails or is to be sent again, nothing of the call is done. The
+    /// answer names that member; no key is remembered. For policies with `mode: strict`.
+    #[arg(long)]
+    strict: bool,
     /// Do not remember Idempotency-Keys. By default a call that is repeated under its key gets its answer again,
     /// and nothing is done twice. (Most APIs of --as remember none.)
     #[arg(long)]
@@ -106,6 +110,7 @@ impl SandboxArgs {
             slow_for: self.slow_for,
             later: self.later,
             later_for: self.later_for,
+            strict: self.strict,
             seed: self.seed,
         }
     }

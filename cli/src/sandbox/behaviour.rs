@@ -54,6 +54,8 @@ pub(super) struct Behaviour {
     pub(super) later: Percent,
     /// How much later that is.
     pub(super) later_for: Duration,
+    /// Whether a member that does not succeed keeps its whole call from being done.
+    pub(super) strict: bool,
     /// What everything is drawn from.
     pub(super) seed: u64,
 }
@@ -135,6 +137,7 @@ pub(super) mod tests {
             slow_for: Duration::from_secs(30),
             later: none,
             later_for: Duration::from_secs(10),
+            strict: false,
             seed: 1,
         }
     }

@@ -104,6 +104,11 @@ impl Ledger {
             self.counts.refused += 1;
             return at_once(self.shape.refused("a member cannot be used, and nothing was done"), "refused");
         }
+        self.carry_out(call, name, fate)
+    }
+
+    /// Does a call, unless one of its members keeps it from being done.
+    fn carry_out(&mut self, call: &Call<'_>, name: String, fate: CallFate) -> Taken {
         let outcomes = self.draw(&call.sent);
         // What the API cannot say of a member, it says of the call.
         let unsaid = |outcome| outcomes.contains(&outcome) && !self.shape.says(outcome);
@@ -114,7 +119,18 @@ impl Ledger {
         if unsaid(MemberOutcome::Retry) {
             return self.busy(RETRY);
         }
-        let reply = self.carry_out(&call.sent, &outcomes);
+        if self.behaviour.strict && outcomes.iter().any(|outcome| *outcome != MemberOutcome::Succeeded) {
+            self.counts.refused += 1;
+            let undone = |outcome: &MemberOutcome| match outcome {
+                MemberOutcome::Succeeded => MemberOutcome::Retry,
+                other => *other,
+            };
+            self.count_members(&call.sent, &outcomes.iter().map(undone).collect::<Vec<_>>());
+            return at_once(self.answer(&call.sent, &outcomes), "refused");
+        }
+        self.counts.done += 1;
+        self.count_members(&call.sent, &outcomes);
+        let reply = self.answer(&call.sent, &outcomes);
         if self.remembers_keys && call.key.is_some() {
             self.keys.entry(name).or_default().done = Some((call.body.to_vec(), reply.clone()));
         }
@@ -160,8 +176,7 @@ impl Ledger {
         outcomes
     }
 
-    fn carry_out(&mut self, sent: &SentCall, outcomes: &[MemberOutcome]) -> Reply {
-        self.counts.done += 1;
+    fn count_members(&mut self, sent: &SentCall, outcomes: &[MemberOutcome]) {
         for (member, outcome) in sent.members.iter().zip(outcomes) {
             let member = self.members.entry(member.name()).or_default();
             match (member.outcome, outcome) {
@@ -176,6 +191,9 @@ impl Ledger {
                 MemberOutcome::Retry | MemberOutcome::Unclear => {}
             }
         }
+    }
+
+    fn answer(&mut self, sent: &SentCall, outcomes: &[MemberOutcome]) -> Reply {
         let because = |outcome: &MemberOutcome| match outcome {
             MemberOutcome::Failed => (*outcome, FAILED),
             other => (*other, RETRY),
@@ -262,6 +280,27 @@ mod tests {
             assert_eq!((reply.status, when.is_none()), (status, lost == 1));
             assert_eq!((ledger.counts().succeeded, ledger.counts().lost), (done, lost));
         }
+    }
+
+    #[test]
+    fn a_strict_call_is_done_for_all_of_its_members_or_for_none_and_then_it_is_not_remembered() {
+        let half = "50%".parse().unwrap();
+        let behaviour = Behaviour { strict: true, retry: half, ..kind() };
+        let drawn: Vec<bool> = (1..20)
+            .map(|time| ["a", "b"].iter().all(|id| behaviour.member(id, "", time) == MemberOutcome::Succeeded))
+            .collect();
+        let refused = drawn.iter().take_while(|all| !**all).count();
+        assert!((1..19).contains(&refused), "{drawn:?}");
+        let mut ledger = ledger(behaviour, false);
+        for _ in 0..refused {
+            let Taken { reply, because, .. } = take(&mut ledger, TWO, NOW);
+            assert_eq!((reply.status, because), (200, "refused"));
+            assert!(reply.body.to_string().contains("retry"), "{reply:?}");
+            assert_eq!((ledger.counts().succeeded, ledger.counts().done), (0, 0));
+        }
+        assert_eq!(take(&mut ledger, TWO, NOW).because, "done");
+        assert_eq!(take(&mut ledger, TWO, NOW).because, "repeated");
+        assert_eq!((ledger.counts().succeeded, ledger.counts().done_again), (2, 0));
     }
 
     #[test]

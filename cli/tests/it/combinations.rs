@@ -69,15 +69,17 @@ impl Combination {
         self.shape().0 == "strict"
     }
 
-    /// A strict call is not answered later. And the sandbox does the good members of a call, and remembers under its key that others
-    /// are to be sent again, as no strict API should: so it brings none, and no answer gets lost.
+    /// A strict call is not answered later.
     fn is_possible(&self) -> bool {
-        let lenient = self.values[LATER] + self.values[RETRY] > 0 || self.may_be_silent();
-        !(self.is_strict() && lenient)
+        !(self.is_strict() && self.values[LATER] > 0)
     }
 
     fn options(&self) -> Vec<&'static str> {
-        let preset = if self.shape < 2 { vec![] } else { vec!["--as", self.shape().0] };
+        let preset = match self.shape().0 {
+            "slots" => vec![],
+            "strict" => vec!["--strict"],
+            preset => vec!["--as", preset],
+        };
         let options = SETTINGS.iter().zip(self.values).flat_map(|(values, at)| values[at].iter().copied());
         preset.into_iter().chain(options).collect()
     }
@@ -88,7 +90,7 @@ impl Combination {
     }
 
     fn remembers_keys(&self) -> bool {
-        matches!(self.shape().0, "slots" | "resend")
+        matches!(self.shape().0, "slots" | "strict" | "resend")
     }
 
     /// The pairs of values in it, the shape among them.
@@ -161,7 +163,7 @@ impl Combination {
             assert!(member.succeeded == 0 || member.failed == 0, "{name}: {}", shown());
         }
         assert!(ledger.largest <= MAX_BATCH, "{}", shown());
-        if !self.is_strict() && (self.remembers_keys() || !self.may_be_silent()) {
+        if self.remembers_keys() || !self.may_be_silent() {
             let again: Vec<&String> =
                 ledger.members.iter().filter(|(_, member)| member.succeeded > 1).map(|(name, _)| name).collect();
             assert!(again.is_empty(), "{again:?} were done again: {}", shown());
