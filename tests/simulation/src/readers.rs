@@ -97,7 +97,8 @@ async fn read(clients: &Arc<Clients>, path: &str) -> bool {
             return false;
         }
     };
-    sim.trace.line("reader", &format!("GET {path} -> {status} {body}"));
+    let shown = serde_json::to_string(&body).unwrap_or_default();
+    sim.trace.line("reader", &format!("GET {path} -> {status} {shown}"));
     match status {
         StatusCode::OK => {
             if path.contains("?wait=") && body["ended"] == false && began.elapsed() < WAIT {

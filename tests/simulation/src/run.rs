@@ -1,6 +1,6 @@
 //! One run: a stack, its users and its faults, until everything is quiet; then it is looked at.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use fanfold::limits::{FOLLOW_PAUSE_MAX, HINT_LOST_AFTER, WAKE_PAUSE_MAX};
@@ -59,13 +59,20 @@ pub fn run(seed: u64) -> Result<SeedReport, String> {
     runtime.map_err(|error| error.to_string())?.block_on(simulate(seed))
 }
 
+/// The template, which is parsed once for all seeds.
+pub(crate) fn template() -> Result<&'static Template, String> {
+    static PARSED: LazyLock<Result<Template, String>> =
+        LazyLock::new(|| Template::parse(TEMPLATE).map_err(|error| error.to_string()));
+    PARSED.as_ref().map_err(Clone::clone)
+}
+
 async fn simulate(seed: u64) -> Result<SeedReport, String> {
-    let template = Template::parse(TEMPLATE).map_err(|error| error.to_string())?;
+    let template = template()?;
     let engine = Engine::memory().map_err(|error| error.to_string())?;
-    engine.provision_tables(&template).map_err(|error| error.to_string())?;
+    engine.provision_tables(template).map_err(|error| error.to_string())?;
     let plan = FaultPlan::draw(&crate::dice::Dice::new(seed, "plan"));
     let scenario = Scenario::draw(seed, plan.until, plan.quiet);
-    let sim = Arc::new(Sim::new(seed, plan, &template));
+    let sim = Arc::new(Sim::new(seed, plan, template));
     sim.trace.line("-", &format!("{:?}", sim.plan));
     for part in scenario.describe() {
         sim.trace.line("-", &part);

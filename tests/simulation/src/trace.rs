@@ -49,9 +49,9 @@ pub(crate) fn shorten(text: &str) -> String {
             short.push_str(&text[at + 30..at + 36]);
             at += 36;
         } else {
-            let next = (at + 1..=bytes.len()).find(|end| text.is_char_boundary(*end)).unwrap_or(bytes.len());
-            short.push_str(&text[at..next]);
-            at = next;
+            let Some(next) = text[at..].chars().next() else { break };
+            short.push(next);
+            at += next.len_utf8();
         }
     }
     short

@@ -82,7 +82,7 @@ impl Line {
         let request = if sqs { Request::sqs(operation, body) } else { Request::dynamodb(operation, body) };
         let reply = self.fated(&request, sqs).await?;
         let status = StatusCode::try_from(reply.status).map_err(|error| ConnectorError::user(error.into()))?;
-        let mut response = HttpResponse::new(status, SdkBody::from(reply.body.to_string()));
+        let mut response = HttpResponse::new(status, body_of(&reply.body));
         response.headers_mut().insert("content-type", "application/x-amz-json-1.0");
         Ok(response)
     }
@@ -252,12 +252,17 @@ impl Line {
 
     /// Asks the embedded DynamoDB.
     pub(crate) async fn raw(&self, operation: &str, body: &Value) -> Result<WireAnswer, ConnectorError> {
-        let mut request = HttpRequest::new(SdkBody::from(body.to_string()));
+        let mut request = HttpRequest::new(body_of(body));
         request.headers_mut().insert("x-amz-target", format!("DynamoDB_20120810.{operation}"));
         let response = self.inner.call(request).await?;
         let body = serde_json::from_slice(response.body().bytes().unwrap_or_default()).unwrap_or_default();
         Ok(WireAnswer { status: response.status().as_u16(), body })
     }
+}
+
+/// A document as bytes. Displaying it takes several times as long.
+fn body_of(document: &Value) -> SdkBody {
+    SdkBody::from(serde_json::to_vec(document).unwrap_or_default())
 }
 
 fn lost() -> ConnectorError {

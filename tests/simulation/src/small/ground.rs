@@ -17,7 +17,7 @@ use crate::check;
 use crate::faults::FaultPlan;
 use crate::lock;
 use crate::request::{Record, key_name};
-use crate::run::TEMPLATE;
+use crate::run::template;
 use crate::scenario::{KindPlan, Scenario};
 
 /// A case: what is prepared, and who then works at once.
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Case {
 
 /// A case, prepared.
 pub(crate) struct Ground {
-    pub(crate) template: Template,
+    pub(crate) template: &'static Template,
     pub(crate) engine: Engine,
     pub(crate) scenario: Scenario,
     pub(crate) actors: Vec<Actor>,
@@ -54,9 +54,9 @@ pub(crate) struct Ground {
 impl Ground {
     /// Prepares a case.
     pub(crate) async fn new(case: &Case) -> Result<Self, String> {
-        let template = Template::parse(TEMPLATE).map_err(text)?;
+        let template = template()?;
         let engine = Engine::memory().map_err(text)?;
-        engine.provision_tables(&template).map_err(text)?;
+        engine.provision_tables(template).map_err(text)?;
         let policy = serde_json::from_value((case.policy)()).map_err(text)?;
         let scenario = Scenario {
             // Three at most in a case, and one that makes it rest.
