@@ -36,7 +36,7 @@ clients:
 dashboard:
     tests/dashboard/run
 
-# Runs every shell block of the guides as it is written.
+# Runs every shell block of the guides and other documents as it is written, slow ones too.
 guides *files:
     tests/guides/run {{files}}
 

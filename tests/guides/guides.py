@@ -1,92 +1,127 @@
-"""Runs the shell blocks of guides, and compares what they print with the text blocks that follow them."""
+"""Runs the shell blocks of guides and other documents, and compares what they print with what the documents show."""
 
+import argparse
 import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 
+import blocks
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-GUIDES = ROOT / "docs" / "guides"
 BIN = ROOT / "target" / "guides" / "bin"
-#: Seconds that the blocks of one guide may take together.
+#: The ports that documents use.
+PORTS = [8080, 8088, 8090, 9000]
+#: Seconds that the blocks of one document may take together.
 TIME = 900
 
 
-def blocks(text):
-    """The shell blocks, each with the text block that follows it before the next one, or none."""
-    found = []
-    for language, body in re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        if language == "sh":
-            found.append((body, None))
-        elif language == "text" and found:
-            found[-1] = (found[-1][0], body)
-    return found
+def tracked():
+    """All documents of the repository."""
+    said = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, check=True, capture_output=True, text=True)
+    return [ROOT / name for name in said.stdout.split()]
 
 
-def script(shells):
-    """All blocks in one shell, each between lines that name it."""
+def busy():
+    """The ports that something else listens on: the blocks would talk to it."""
+    taken = []
+    for port in PORTS:
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                taken.append(port)
+    return taken
+
+
+def steps(document, quick):
+    """The steps that are run, of a document."""
+    left_out = ["not run", "slow"] if quick else ["not run"]
+    return [step for block in document if not any(mark in block.marks for mark in left_out) for step in block.steps]
+
+
+def script(steps):
+    """All steps in one shell, each below a line that names it."""
     parts = ["set -euo pipefail"]
-    for number, shell in enumerate(shells):
-        parts += [f"echo '=== {number}'", shell]
+    for number, step in enumerate(steps):
+        parts.append(f"printf '\\n=== %s\\n' {number}")
+        parts.append(f"set +e\n{step.shell}\n[ $? -eq {step.status} ] || exit 1\nset -e" if step.status else step.shell)
     return "\n".join(parts)
 
 
-def missing(expected, printed):
-    """The first expected line that is not printed, in order; `…` stands for anything, and the width of spaces does not count."""
-    words = lambda line: " ".join(line.split())  # noqa: E731
-    lines = iter(printed.splitlines())
-    for line in expected.splitlines():
-        pattern = re.compile(".*".join(re.escape(part) for part in words(line).split("…")))
-        if not any(pattern.search(words(other)) for other in lines):
-            return line
-    return None
+def prepare(folder, document):
+    """The folder in which a document's blocks run: examples are named from the root of the repository. Blocks that no shell reads are
+    files of their own, for hidden steps: `$BLOCKS/yaml-1` is the first one in YAML."""
+    os.symlink(ROOT / "examples", folder / "examples")
+    names = folder / ".blocks"
+    names.mkdir()
+    count = {}
+    for block in document:
+        count[block.language] = count.get(block.language, 0) + 1
+        (names / f"{block.language}-{count[block.language]}").write_text(block.body)
+    return {
+        **os.environ, "NO_COLOR": "1", "FANFOLD": str(BIN / "fanfold"), "BLOCKS": str(names), "PATH": f"{BIN}:{os.environ['PATH']}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
 
 
-def run(guide):
-    """Runs a guide; returns what is wrong with it."""
-    found = blocks(guide.read_text())
-    if not found:
-        return ["it has no shell blocks"]
-    with tempfile.TemporaryDirectory() as folder:
-        # Examples are named from the root of the repository.
-        os.symlink(ROOT / "examples", pathlib.Path(folder) / "examples")
-        environment = {**os.environ, "NO_COLOR": "1", "FANFOLD": str(BIN / "fanfold")}
-        environment["PATH"] = f"{BIN}:{os.environ['PATH']}"
+def run(document, quick):
+    """Runs a document; returns how many steps it has, and what is wrong with it."""
+    found = steps(document, quick)
+    if not any(block.language != "hidden" and steps([block], quick) for block in document):
+        return 0, []
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as said:
+        environment = prepare(pathlib.Path(folder), document)
         shell = subprocess.Popen(
-            ["bash", "-c", script([shell for shell, _ in found])], cwd=folder, env=environment, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            ["bash", "-c", script(found)], cwd=folder, env=environment, stdout=said, stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL, start_new_session=True,
         )
         try:
-            printed, _ = shell.communicate(timeout=TIME)
+            shell.wait(timeout=TIME)
         except subprocess.TimeoutExpired:
-            printed = "it took too long"
+            pass
         finally:
+            # What runs in the background ends with the document.
             try:
                 os.killpg(shell.pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        shell.wait()
+        said.seek(0)
+        printed = said.read()
     problems = [] if shell.returncode == 0 else [f"exit status {shell.returncode}"]
     outputs = re.split(r"^=== \d+\n", printed, flags=re.MULTILINE)[1:]
-    for (_, expected), output in zip(found, outputs):
-        line = expected and missing(expected, output)
-        if line:
+    for step, output in zip(found, outputs):
+        if line := blocks.missing(step, output):
             problems.append(f"not printed: {line}")
     if problems:
         print(printed)
-    return problems
+    return len(found), problems
 
 
 def main():
-    guides = [pathlib.Path(name) for name in sys.argv[1:]] or sorted(GUIDES.glob("*.md"))
-    failed = 0
-    for guide in guides:
-        problems = run(guide)
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--quick", action="store_true", help="leave out blocks that are marked as slow")
+    arguments.add_argument("--check", action="store_true", help="run nothing, only look for blocks that nobody would find")
+    arguments.add_argument("documents", nargs="*", type=pathlib.Path, help="default: all documents of the repository")
+    arguments = arguments.parse_args()
+    if not arguments.check and (taken := busy()):
+        sys.exit(f"something listens on port {taken[0]} of 127.0.0.1, which the documents use: end it first")
+    failed, ran = 0, 0
+    for path in arguments.documents or tracked():
+        text = path.read_text()
+        problems, number = blocks.mistakes(text), 0
+        if not problems and not arguments.check:
+            number, problems = run(blocks.document(text), arguments.quick)
+        ran += number
         failed += bool(problems)
-        print(f"{guide.name}: {'; '.join(problems) if problems else 'as it is written'}", flush=True)
-    print(f"{len(guides)} guides, {failed} failed")
+        if number or problems:
+            name = path.resolve().relative_to(ROOT)
+            print(f"{name}: {'; '.join(problems) if problems else f'{number} steps as they are written'}", flush=True)
+    print(f"{ran} steps, {failed} documents failed")
     sys.exit(1 if failed else 0)
 
 
