@@ -20,33 +20,31 @@ pub(super) struct Plan {
     pub(super) limits: Vec<Limit>,
 }
 
+/// Columns of a terminal that is not wide.
+const COLUMNS: usize = 80;
+
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shape { items, targets, batch, .. } = self.shape;
-        writeln!(
-            f,
-            "{}, {}, up to {} per call: {}\n",
-            count(items, "item", "items"),
-            count(targets, "target", "targets"),
-            HumanCount(u64::from(batch)),
-            count(self.shape.calls(), "call", "calls")
-        )?;
+        let (items, targets) = (count(items, "item", "items"), count(targets, "target", "targets"));
+        let (batch, calls) = (HumanCount(u64::from(batch)), count(self.shape.calls(), "call", "calls"));
+        writeln!(f, "{}\n", wrapped("", &format!("{items}, {targets}, up to {batch} per call: {calls}")))?;
         self.write_cost(f)?;
         self.write_time(f)?;
         self.write_others(f)?;
-        write!(
-            f,
-            "\nMeasured with {} on this machine; list prices of {}; limits as in docs/SCALING.md.",
-            count(self.measured.sample, "task", "tasks"),
+        let sample = count(self.measured.sample, "task", "tasks");
+        let sources = format!(
+            "Measured with {sample} on this machine; list prices of {}; limits as in docs/SCALING.md.",
             prices::LIST
-        )
+        );
+        write!(f, "\n{}", wrapped("", &sources))
     }
 }
 
 impl Plan {
     fn write_cost(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (items, costs, measured) = (self.shape.items as f64, &self.costs, &self.measured);
-        writeln!(f, "{:<28}{:>18}{:>12}{:>12}", "cost", "in all", "per item", "dollars")?;
+        writeln!(f, "{:<38}{:>18}{:>11}{:>11}", "cost", "in all", "per item", "dollars")?;
         for (what, per_item, dollars) in [
             ("DynamoDB write units", measured.write_units, costs.dynamodb_writes),
             ("DynamoDB read units", measured.read_units, costs.dynamodb_reads),
@@ -54,19 +52,21 @@ impl Plan {
             ("Lambda invocations", measured.invocations, costs.lambda),
         ] {
             let all = HumanCount((per_item * items).round() as u64).to_string();
-            writeln!(f, "  {what:<26}{all:>18}{per_item:>12.3}{dollars:>12.2}")?;
+            writeln!(f, "  {what:<36}{all:>18}{per_item:>11.3}{dollars:>11.2}")?;
         }
-        writeln!(f, "  {:<56}{:>12.2}", "Lambda, while calls take their time", costs.calls)?;
-        writeln!(f, "  {:<56}{:>12.2}\n", "together", costs.total)
+        writeln!(f, "  {:<65}{:>11.2}", "Lambda, while calls take their time", costs.calls)?;
+        writeln!(f, "  {:<65}{:>11.2}\n", "together", costs.total)
     }
 
     fn write_time(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<28}{:>18}", "time", "at least")?;
+        writeln!(f, "{:<20}{:>12}", "time", "at least")?;
         for limit in &self.limits {
-            writeln!(f, "  {:<26}{:>18}   {}", limit.what, time(limit.seconds), limit.how)?;
+            let takes = format!("  {:<18}{:>12}   ", limit.what, time(limit.seconds));
+            writeln!(f, "{}", wrapped(&takes, &limit.how))?;
         }
         let Some(first) = self.limits.first() else { return Ok(()) };
-        writeln!(f, "\n  The first bottleneck is {}. What helps:\n  {}.\n", first.what, first.remedy)
+        let helps = format!("The first bottleneck is {}. What helps: {}.", first.what, first.remedy);
+        writeln!(f, "\n{}\n", wrapped("  ", &helps))
     }
 
     fn write_others(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,20 +74,42 @@ impl Plan {
         let calls = self.shape.calls();
         let takes = |calls: u64| time(calls as f64 * call.as_secs_f64() / f64::from(calls_at_once));
         let fanfold = self.limits.first().map(|limit| time(limit.seconds)).unwrap_or_default();
-        writeln!(f, "{:<28}{:>18}{:>12}   time, at least", "beside it", "calls", "dollars")?;
+        writeln!(f, "{:<20}{:>16}{:>31}{:>11}", "beside it", "at least", "calls", "dollars")?;
         for (what, calls, dollars, time) in [
             ("Fanfold", calls, self.costs.total, fanfold),
             ("one call per item", items, self.costs.one_call_per_item, takes(items)),
             ("a distributed map", calls, self.costs.distributed_map, takes(calls)),
         ] {
-            writeln!(f, "  {what:<26}{:>18}{dollars:>12.2}   {time}", HumanCount(calls).to_string())?;
+            writeln!(f, "  {what:<18}{time:>16}{:>31}{dollars:>11.2}", HumanCount(calls).to_string())?;
         }
-        f.write_str(
-            "  One call per item: a queue whose function calls once per message. It does not say when the last is done.\n  \
-             A distributed map of Step Functions: an Express workflow per call, from a file that is sorted by target; it\n  \
-             takes no items later, and repeats a whole call if one item fails.\n",
-        )
+        for what in [
+            "One call per item: a queue whose function calls once per message. It does not say when the last is done.",
+            "A distributed map of Step Functions: an Express workflow per call, from a file that is sorted by target. It \
+             takes no items later, and repeats a whole call if one item fails.",
+        ] {
+            writeln!(f, "{}", wrapped("  ", what))?;
+        }
+        Ok(())
     }
+}
+
+/// A text behind the first words of its first line, within the columns of a terminal; its other lines begin below it.
+fn wrapped(first: &str, text: &str) -> String {
+    let indent = first.chars().count();
+    let (mut out, mut at) = (first.to_owned(), indent);
+    for word in text.split(' ') {
+        let takes = word.chars().count();
+        if at > indent && at + 1 + takes > COLUMNS {
+            out += &format!("\n{:indent$}", "");
+            at = indent;
+        } else if at > indent {
+            out.push(' ');
+            at += 1;
+        }
+        out += word;
+        at += takes;
+    }
+    out
 }
 
 /// A duration, in its two largest units.
@@ -108,7 +130,19 @@ fn time(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::time;
+    use super::{time, wrapped};
+
+    #[test]
+    fn texts_fit_into_a_terminal() {
+        let words = "five ".repeat(20);
+        let text = wrapped("first   ", words.trim());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines,
+            [format!("first   {}", "five ".repeat(14).trim()), format!("        {}", "five ".repeat(6).trim())]
+        );
+        assert_eq!(wrapped("", &"x".repeat(90)), "x".repeat(90));
+    }
 
     #[test]
     fn times_have_two_units() {

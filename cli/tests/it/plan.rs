@@ -42,6 +42,8 @@ fn a_plan_can_be_read() {
         assert!(text.contains(part), "`{part}` is not in: {text}");
     }
     assert!(text.contains("The first bottleneck is the batch API"), "{text}");
+    let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 80).collect();
+    assert_eq!(wide, [""; 0], "a terminal wraps them");
 }
 
 #[test]
