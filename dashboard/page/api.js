@@ -26,8 +26,10 @@ export async function send(method, path, body, signal) {
 export async function getText(path, signal) {
   const response = await fetch(path, {headers: {"fanfold-dashboard": token}, signal});
   if (response.status === 404) return null;
-  if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
-  return response.text();
+  const text = await response.text();
+  if (response.ok) return text;
+  const said = response.headers.get("content-type")?.startsWith("application/json") ? JSON.parse(text).detail : null;
+  throw Object.assign(new Error(said ?? `${response.status} ${response.statusText}`), {status: response.status});
 }
 
 /** Reads. */

@@ -30,9 +30,10 @@ export function between(before, now) {
   return {at: now.at, rate: Math.max(0, now.done - before.done) / seconds, size: ratio("members", "batches"), wait: ratio("waited", "called")};
 }
 
-/** Reads the counters again and again. Null: the stack has none for this page, as one that runs elsewhere. */
+/** Reads the counters again and again. Null: the stack has none for this page. `refused` says why they may not be read. */
 function usePoints() {
   const [points, set] = useState([]);
+  const [refused, refuse] = useState(null);
   useEffect(() => {
     const stop = new AbortController();
     let last = null;
@@ -45,14 +46,16 @@ function usePoints() {
           return;
         }
         if (text !== undefined) {
+          refuse(null);
           const now = readingOf(parseMetrics(text), Date.now());
           const before = last;
           last = now;
           // Not over a gap: the page was hidden, or the stack began anew.
           if (before && now.done >= before.done && now.at - before.at < 5 * EVERY) set((points) => [...points, between(before, now)].slice(-KEEP));
         }
-      } catch {
+      } catch (error) {
         last = null;
+        if (error.status === 403) refuse(error.message);
       }
       if (!stop.signal.aborted) timer = setTimeout(look, EVERY);
     };
@@ -62,7 +65,7 @@ function usePoints() {
       clearTimeout(timer);
     };
   }, []);
-  return points;
+  return {points, refused};
 }
 
 const WIDTH = 320;
@@ -99,8 +102,9 @@ function Plot({title, values, text}) {
 
 /** The three plots; nothing, if the stack has no counters for them. */
 export function Plots() {
-  const points = usePoints();
+  const {points, refused} = usePoints();
   if (points === null) return null;
+  if (refused) return html`<section aria-labelledby="plots"><h2 id="plots">Last minutes</h2><p class="quiet">${refused}</p></section>`;
   const of = (name) => points.map((point) => point[name]);
   const tasks = (size) => `${size >= 10 ? Math.round(size) : size.toFixed(1)} tasks`;
   return html`<section aria-labelledby="plots"><h2 id="plots">Last minutes</h2><div class="plots">

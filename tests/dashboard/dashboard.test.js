@@ -218,6 +218,17 @@ test("the last minutes are plotted", async () => {
   assert.deepEqual(page.complaints, []);
 });
 
+test("plots of a deployed stack come from CloudWatch, or the page says why there are none", async () => {
+  const page = await stack.page();
+  // 600 items, and 60 batches of 7 tasks, a minute.
+  await page.goto(`${await stack.deployed([600, 420, 60, 90, 60])}/dashboard/#/`);
+  const plots = page.locator(".plot strong");
+  await until(async () => (await plots.allInnerTexts()).filter((now) => now !== "–").length, 3, "all three are plotted");
+  assert.equal(await plots.nth(1).innerText(), "7.0 tasks");
+  await page.goto(`${await stack.deployed(null)}/dashboard/#/`);
+  await page.getByText("the permission `cloudwatch:GetMetricData`").waitFor();
+});
+
 test("the API is described on a page", async () => {
   const page = await stack.page("#/api");
   const open = page.locator("details.operation", {hasText: "POST /fanouts Opens a fan-out"});

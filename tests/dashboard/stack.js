@@ -1,6 +1,6 @@
 // A stack of its own for a test: `fanfold up`, `fanfold sandbox`, a browser.
 import {spawn} from "node:child_process";
-import {mkdtemp, rm} from "node:fs/promises";
+import {mkdtemp, rm, writeFile} from "node:fs/promises";
 import {createServer} from "node:net";
 import {tmpdir} from "node:os";
 import {join} from "node:path";
@@ -19,8 +19,8 @@ async function freePort() {
 }
 
 /** Starts a program, and waits until it has said `ready`. */
-async function start(args, ready) {
-  const child = spawn(FANFOLD, args, {stdio: ["ignore", "pipe", "pipe"]});
+async function start(args, ready, env = {}) {
+  const child = spawn(FANFOLD, args, {stdio: ["ignore", "pipe", "pipe"], env: {...process.env, ...env}});
   let said = "";
   await new Promise((done, failed) => {
     for (const stream of [child.stdout, child.stderr]) {
@@ -61,6 +61,24 @@ export class Stack {
   async dashboard() {
     const port = await freePort();
     this.children.push(await start(["dashboard", "--endpoint", this.url, "--listen", `127.0.0.1:${port}`], "dashboard is at"));
+    return `http://127.0.0.1:${port}`;
+  }
+
+  /** The same with the name of a deployed stack. The AWS CLI is a program that says what `cloudwatch` is, of each minute, or denies it. */
+  async deployed(cloudwatch) {
+    const [port, bin] = [await freePort(), await mkdtemp(join(this.folder, "aws-"))];
+    const stacks = {Stacks: [{Outputs: [{OutputKey: "Url", OutputValue: this.url}]}]};
+    const program = `#!${process.execPath}
+      const ids = ["m0", "m1", "m2", "m3", "m4"], values = ${JSON.stringify(cloudwatch)};
+      if (process.argv[2] === "cloudformation") console.log(${JSON.stringify(JSON.stringify(stacks))});
+      else if (!values) { console.error("An error occurred (AccessDenied) when calling the GetMetricData operation"); process.exit(254); }
+      else {
+        const times = [...Array(8).keys()].map((ago) => new Date(Date.now() - ago * 60000).toISOString().replace(/:..[.].*/, ":00+00:00"));
+        console.log(JSON.stringify({MetricDataResults: ids.map((Id, at) => ({Id, Timestamps: times, Values: times.map(() => values[at])}))}));
+      }`;
+    await writeFile(join(bin, "aws"), program, {mode: 0o755});
+    const args = ["dashboard", "--stack", "shop", "--no-sign", "--listen", `127.0.0.1:${port}`];
+    this.children.push(await start(args, "dashboard is at", {PATH: `${bin}:${process.env.PATH}`}));
     return `http://127.0.0.1:${port}`;
   }
 

@@ -8,7 +8,7 @@ use axum::body::{Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::{Json, Router};
+use axum::{Json, Router, routing};
 use clap::Args;
 use fanfold::limits::BODY_BYTES_MAX;
 use fanfold_client::{ClientError, Fanfold};
@@ -17,6 +17,7 @@ use fanfold_local::http::{self, Timeouts};
 use serde_json::{Value, json};
 
 use super::connection::Connection;
+use super::plotted::{Plotted, Refused};
 use crate::failure::Failure;
 use crate::guard::{Callers, guard};
 use crate::say::say;
@@ -40,18 +41,31 @@ pub(crate) struct DashboardArgs {
 }
 
 pub(super) async fn run(args: DashboardArgs) -> Result<ExitCode, Failure> {
+    let plotted = args.connection.deployed().map(|(stack, cli)| Arc::new(Plotted::new(stack, cli)));
     // The page looks again by itself, and a person sees what failed.
     let stack = args.connection.patient(1)?;
     let listener = serve::bind(&args.listen).await?;
     let address = listener.local_addr().map_err(|error| Failure::io("--listen", error))?;
     let stop = Stop::listen()?;
     let forward = Arc::new(Forward { api: stack.api });
-    let router = guard(Router::new().fallback(pass_on).with_state(forward), Dashboard::default(), Callers::Page);
+    let mut routes = Router::new().fallback(pass_on).with_state(forward);
+    if let Some(plotted) = plotted {
+        routes = routes.merge(Router::new().route("/metrics", routing::get(metrics)).with_state(plotted));
+    }
+    let router = guard(routes, Dashboard::default(), Callers::Page);
     let served = tokio::spawn(http::serve(listener, router, Timeouts::default()));
     say(format_args!("The dashboard is at http://{address}{PATH}; stop it with Ctrl-C"));
     stop.asked().await;
     served.abort();
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the page plots.
+async fn metrics(State(plotted): State<Arc<Plotted>>) -> Response {
+    match plotted.text().await {
+        Ok(text) => text.into_response(),
+        Err(Refused(why)) => refusal(StatusCode::FORBIDDEN, &why),
+    }
 }
 
 /// What passes requests on.

@@ -14,6 +14,7 @@ mod lanes;
 mod list;
 mod moment;
 mod open;
+mod plotted;
 mod policy;
 mod print;
 mod redrive;

@@ -2,6 +2,7 @@
 
 mod aws_cli;
 mod doctor;
+mod plotted;
 mod shown;
 pub(crate) mod stack;
 
