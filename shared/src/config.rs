@@ -7,6 +7,7 @@ use aws_sdk_sqs::Client as Sqs;
 
 use crate::aws::{Queue, Table};
 use crate::clock::World;
+use crate::retention::Retention;
 
 /// A variable is missing or cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,6 +91,16 @@ impl Surroundings {
         })
     }
 
+    /// How long records are kept: by default as long as they must be.
+    ///
+    /// # Errors
+    /// The variable is no number of days that is allowed.
+    pub fn retention(&self) -> Result<Retention, ConfigError> {
+        let variable = variables::RETENTION_DAYS;
+        let Some(value) = self.optional(variable) else { return Ok(Retention::default()) };
+        Retention::of_days(self.number(variable)?).map_err(|problem| ConfigError::Unusable { variable, value, problem })
+    }
+
     /// Whether a variable is `yes`. One that is not set is not.
     #[must_use]
     pub fn says_yes(&self, name: &'static str) -> bool {
@@ -101,7 +112,8 @@ impl Surroundings {
     /// # Errors
     /// The variable is not set, or empty.
     pub fn table(&self, variable: &'static str) -> Result<Table, ConfigError> {
-        Ok(Table::new(self.dynamodb.clone(), self.variable(variable)?, self.world.clone()))
+        let table = Table::new(self.dynamodb.clone(), self.variable(variable)?, self.world.clone());
+        Ok(table.keeping(self.retention()?))
     }
 
     /// The queue whose URL a variable gives.
@@ -161,6 +173,8 @@ pub mod variables {
     pub const NOTIFY_CONCURRENCY: &str = "NOTIFY_CONCURRENCY";
     /// Calls of batch APIs at once, over all kinds.
     pub const BATCH_API_CONCURRENCY: &str = "BATCH_API_CONCURRENCY";
+    /// Days that records of ended work are kept.
+    pub const RETENTION_DAYS: &str = "RETENTION_DAYS";
     /// Whether messages about batches have their lane as their group: `yes` or `no`.
     pub const FAIR_QUEUES: &str = "FAIR_QUEUES";
     /// Secrets that webhooks are signed with. May be empty: then they are not signed.

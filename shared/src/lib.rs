@@ -30,6 +30,7 @@ pub mod policy;
 pub mod producing;
 pub mod registering;
 pub mod results;
+pub mod retention;
 pub mod retry_after;
 pub mod share;
 pub mod store;

@@ -112,11 +112,22 @@ fn surroundings(engine: &Engine, world: &World, variables: &BTreeMap<String, Str
 impl TestStack {
     /// A fresh stack with one policy.
     pub async fn new(policy: serde_json::Value, api: Arc<ScriptedApi>, crash: Crash) -> Self {
+        Self::deployed(policy, api, crash, &[]).await
+    }
+
+    /// The same, with some variables other than the template's defaults say.
+    pub async fn deployed(
+        policy: serde_json::Value,
+        api: Arc<ScriptedApi>,
+        crash: Crash,
+        parameters: &[(&str, &str)],
+    ) -> Self {
         let template = template();
         let engine = Engine::memory().unwrap();
         engine.provision(template).await.unwrap();
         let mut variables = variables(template);
         variables.insert("REGISTER_QUEUE_URL".to_owned(), template.queue("RegisterQueue").unwrap().url());
+        variables.extend(parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let crash = Arc::new(crash);
         let (world, clock) = world();
         let worker = engine.with_interceptor(crash.clone());

@@ -29,7 +29,7 @@ const PAGE_MAX: u32 = 100;
 ///   fanfold list --state failed,expired --opened-after 1d   what went wrong since yesterday
 ///   fanfold list --user-key 'order 4711'                    the fan-outs of an order
 ///
-/// Fan-outs are kept for 14 days after they ended. A new one appears within seconds.
+/// Fan-outs are kept for 14 days after they ended, or as long as the deployment says. A new one appears within seconds.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ListArgs {

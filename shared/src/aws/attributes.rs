@@ -1,7 +1,6 @@
 //! Attributes of an item: writing them, and reading them with errors that name record and attribute.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_types::Blob;
@@ -51,9 +50,9 @@ pub(crate) fn count(value: impl Into<u64>) -> Option<AttributeValue> {
     Some(value.into()).filter(|value| *value > 0).map(number)
 }
 
-/// When DynamoDB may delete an item that is kept for this time.
-pub(crate) fn expiry(from: Timestamp, kept: Duration) -> AttributeValue {
-    number(from.plus(kept).seconds())
+/// When DynamoDB may delete an item.
+pub(crate) fn expiry(at: Timestamp) -> AttributeValue {
+    number(at.seconds())
 }
 
 /// An item of the attributes that have a value.

@@ -1,6 +1,7 @@
 //! A table and the few ways Fanfold reads and writes it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
@@ -9,9 +10,10 @@ use aws_sdk_dynamodb::types::{
 };
 
 use super::{Item, StoreError, Write};
-use crate::clock::World;
+use crate::clock::{Timestamp, World};
 use crate::limits::{KEYS_PER_READ_MAX, STORE_PAUSES, STORE_WAIT_MAX};
 use crate::metrics::CONFLICTS;
+use crate::retention::Retention;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -21,13 +23,25 @@ pub struct Table {
     pub(crate) client: Client,
     pub(crate) name: String,
     pub(crate) world: World,
+    pub(crate) retention: Retention,
 }
 
 impl Table {
     /// The table of that name, as a worker with this clock and randomness uses it.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>, world: World) -> Self {
-        Self { client, name: name.into(), world }
+        Self { client, name: name.into(), world, retention: Retention::default() }
+    }
+
+    /// The same table, whose records are kept for so long.
+    #[must_use]
+    pub fn keeping(self, retention: Retention) -> Self {
+        Self { retention, ..self }
+    }
+
+    /// When a record expires that is to be kept for `least` from now on, at least.
+    pub(crate) fn expires(&self, least: Duration) -> Timestamp {
+        self.retention.until(self.world.now(), least)
     }
 
     /// Reads one item.

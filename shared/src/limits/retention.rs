@@ -1,10 +1,14 @@
-//! How long records are kept.
+//! How long records are kept at least. A deployment may keep all but those of lanes and places for longer, by the same time
+//! ([`Retention`](crate::retention::Retention)).
 
 use std::time::Duration;
 
 /// How long ended tasks, batches, groups and fan-outs are kept (DynamoDB TTL). A key is remembered as long as the task that
 /// has it: unfinished ones keep theirs.
 pub const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
+
+/// Days that ended tasks, batches, groups and fan-outs can be kept by a deployment. What is stored is paid for.
+pub const RETENTION_DAYS_MAX: u32 = 365;
 
 /// How long a task of a bundle is kept from when it was stored, and a bundle from its last claim. A task that still waits after
 /// half of it is kept for longer, so that whatever becomes of it, it stays for [`RETENTION`] from then.

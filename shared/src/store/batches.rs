@@ -94,7 +94,8 @@ impl Batches {
     ) -> Result<Batch, StoreError> {
         let batch = Batch::intended(id, lane.clone(), members.clone(), self.table.world.now());
         let batch = Batch { bundles: bundles.clone(), weight, ..batch };
-        let written = self.table.insert("id", batch.encode()).await?.decode_refused(Batch::decode)?;
+        let written =
+            self.table.insert("id", batch.encode(self.table.retention)).await?.decode_refused(Batch::decode)?;
         written.map(|()| batch).stands().ok_or_else(|| StoreError::Contended { what: format!("forming batch {id}") })
     }
 
@@ -106,7 +107,10 @@ impl Batches {
         let status = if claimed.is_empty() { BatchStatus::Done } else { BatchStatus::Formed };
         let updated_at = self.table.world.now();
         let after = Batch { status, members: claimed, bundles: Masks::default(), updated_at, ..batch.clone() };
-        let change = self.table.change("id", batch.id).differences(&batch.encode(), &after.encode());
+        let change = self
+            .table
+            .change("id", batch.id)
+            .differences(&batch.encode(self.table.retention), &after.encode(self.table.retention));
         let change = change.when_is("status", text(BatchStatus::Grouping.as_str()));
         let written = change.send().await?.decode_refused(Batch::decode)?;
         let gone = || StoreError::Contended { what: format!("forming batch {}", batch.id) };

@@ -127,12 +127,12 @@ impl Fanouts {
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn insert(&self, fanout: &Fanout) -> Result<Write<(), Option<Fanout>>, StoreError> {
-        self.table.insert("id", fanout.encode()).await?.decode_refused(Fanout::decode)
+        self.table.insert("id", fanout.encode(self.table.retention)).await?.decode_refused(Fanout::decode)
     }
 
     /// The same for a transaction with its groups.
     pub(crate) fn insert_action(&self, fanout: &Fanout) -> Result<TransactWriteItem, StoreError> {
-        self.table.insert_action("id", fanout.encode())
+        self.table.insert_action("id", fanout.encode(self.table.retention))
     }
 
     /// Writes headers and groups in one transaction.

@@ -100,7 +100,7 @@ impl Groups {
     /// The insertion of a new group, for a transaction. `listed`: it is to be found by its fan-out. The groups that a fan-out
     /// was opened with follow from its header, so nothing is written to find them.
     pub(crate) fn insert_action(&self, group: &GroupRecord, listed: bool) -> Result<TransactWriteItem, StoreError> {
-        let mut item = group.encode();
+        let mut item = group.encode(self.table.retention);
         if listed {
             item.insert(LISTED.to_owned(), id(group.id));
         }
@@ -130,7 +130,10 @@ impl Groups {
     /// The compare-and-set on the old bytes that every change of a bitfield is.
     fn clearing(&self, old: &GroupRecord, cleared: &Cleared) -> Change<'_> {
         let after = old.after(cleared, self.table.world.now());
-        let change = self.table.change("id", old.id).differences(&old.encode(), &after.encode());
+        let change = self
+            .table
+            .change("id", old.id)
+            .differences(&old.encode(self.table.retention), &after.encode(self.table.retention));
         change.when_is("pending", binary(old.pending.as_bytes()))
     }
 }

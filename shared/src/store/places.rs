@@ -201,7 +201,7 @@ pub(super) const STOPPED_AT: &str = "stopped_at";
 fn retention(party: &Party, until: Timestamp) -> Option<AttributeValue> {
     match party {
         Party::Kind(_) => None,
-        Party::Receiver(_) => Some(expiry(until, PLACES_RETENTION)),
+        Party::Receiver(_) => Some(expiry(until.plus(PLACES_RETENTION))),
     }
 }
 

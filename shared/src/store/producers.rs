@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::aws::attributes::{Reader, expiry, number, time};
 use crate::aws::{Segment, StoreError, Table, Write};
 use crate::clock::Timestamp;
-use crate::limits::PARTITION_RETENTION;
+use crate::limits::{PAGE_RETENTION, PARTITION_RETENTION};
 
 pub use self::corrected::CorrectedContents;
 pub(crate) use self::page::compress;
@@ -63,7 +63,8 @@ impl Producers {
     /// The insertion of a new fan-out's partitions, for the transaction with its header.
     pub(crate) fn insert_actions(&self, fanout: Uuid, of: u32) -> Result<Vec<TransactWriteItem>, StoreError> {
         let now = self.table.world.now();
-        let action = |number| self.table.insert_action("id", Partition::new(fanout, number, now).encode());
+        let action =
+            |number| self.table.insert_action("id", Partition::new(fanout, number, now).encode(self.table.retention));
         (0..of).map(action).collect()
     }
 
@@ -73,7 +74,7 @@ impl Producers {
         fanout: Uuid,
         contents: &CorrectedContents,
     ) -> Result<TransactWriteItem, StoreError> {
-        self.table.insert_action("id", contents.encode(fanout, self.table.world.now()))
+        self.table.insert_action("id", contents.encode(fanout, self.table.expires(PARTITION_RETENTION)))
     }
 
     /// The corrected contents that a fan-out was opened with.
@@ -98,7 +99,7 @@ impl Producers {
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn take(&self, at: &Partition, page: KeptPage) -> Result<KeptPage, StoreError> {
-        let written = self.table.insert("id", page.encode(&at.page_key(), self.table.world.now())).await?;
+        let written = self.table.insert("id", page.encode(&at.page_key(), self.table.expires(PAGE_RETENTION))).await?;
         match written.decode_refused(KeptPage::decode)? {
             Write::Refused(Some(first)) => Ok(first),
             _ => Ok(page),
@@ -136,7 +137,8 @@ impl Producers {
         let now = self.table.world.now();
         if due.is_none() {
             // It may wait for long until a user resumes it.
-            let kept = self.table.change("id", at.page_key()).set("ttl", expiry(now, PARTITION_RETENTION));
+            let kept =
+                self.table.change("id", at.page_key()).set("ttl", expiry(self.table.expires(PARTITION_RETENTION)));
             kept.when_present("id").send().await.map(drop)?;
         }
         self.write(at, &at.with_error(error, due, now)).await
@@ -191,7 +193,10 @@ impl Producers {
         at: &Partition,
         after: &Partition,
     ) -> Result<Write<Partition, Option<Partition>>, StoreError> {
-        let change = self.table.change("id", at.key()).differences(&at.encode(), &after.encode());
+        let change = self
+            .table
+            .change("id", at.key())
+            .differences(&at.encode(self.table.retention), &after.encode(self.table.retention));
         let change = change.when_is("page", number(at.page)).when_is("tries", number(at.tries));
         let change = change.when_is("state", crate::aws::attributes::text(at.state.as_str()));
         Ok(change.send().await?.decode_refused(Partition::decode)?.map(|()| after.clone()))

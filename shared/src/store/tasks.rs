@@ -92,7 +92,7 @@ impl Tasks {
     fn record(&self, task: &NewTask) -> TaskRecord {
         let now = self.table.world.now();
         let (state, ttl) = match task.bundle {
-            Some(bundle) => (State::Bundled(bundle), Some(now.plus(BUNDLED_RETENTION).seconds())),
+            Some(bundle) => (State::Bundled(bundle), Some(self.table.expires(BUNDLED_RETENTION).seconds())),
             None => (State::Created, None),
         };
         TaskRecord {
@@ -116,7 +116,7 @@ impl Tasks {
     /// # Errors
     /// The table cannot be written, or a record is corrupt.
     pub async fn claim(&self, ids: &[TaskId], lane: &Lane, batch: Uuid) -> Result<Vec<TaskId>, StoreError> {
-        let until = self.table.world.now().plus(RETENTION).seconds();
+        let until = self.table.expires(RETENTION).seconds();
         let claim = |id: &TaskId| {
             let before = Standing { id: *id, lane: lane.clone(), state: State::Created, ttl: None };
             let after = Standing { state: State::Batched(batch), ttl: Some(until), ..before.clone() };

@@ -34,6 +34,10 @@ fn constants() -> BTreeMap<&'static str, u64> {
         ("ANSWERS_WITHIN_MAX", limits::ANSWERS_WITHIN_MAX.as_secs() / 3_600),
         ("REFUSED_MAX", days(limits::REFUSED_MAX)),
         ("IDEMPOTENCY_KEY_BYTES_MAX", limits::IDEMPOTENCY_KEY_BYTES_MAX as u64),
+        ("RETENTION", days(limits::RETENTION)),
+        ("RETENTION_DAYS_MAX", limits::RETENTION_DAYS_MAX.into()),
+        ("KEY_RETENTION", days(limits::KEY_RETENTION) / 7),
+        ("REQUEST_RETENTION", days(limits::REQUEST_RETENTION) / 7),
         ("PRODUCER_PARTITIONS_MAX", limits::PRODUCER_PARTITIONS_MAX.into()),
         ("SOURCE_ANSWER_BYTES_MAX", limits::SOURCE_ANSWER_BYTES_MAX as u64),
         ("SOURCE_TIMEOUT", limits::SOURCE_TIMEOUT.as_secs()),
@@ -47,7 +51,10 @@ fn every_limit_on_the_page_is_the_one_in_the_code() {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/limits.md")).unwrap();
     let row = |line: &str| {
         let cells: Vec<String> = line.split('|').map(|cell| cell.trim().replace(['`', ','], "")).collect();
-        Some((cells.get(3).filter(|name| name.contains('_'))?.clone(), cells[2].parse::<u64>().unwrap()))
+        Some((
+            cells.get(3).filter(|name| name.chars().any(char::is_uppercase))?.clone(),
+            cells[2].parse::<u64>().unwrap(),
+        ))
     };
     let rows: BTreeMap<String, u64> = page.lines().filter_map(row).collect();
     let expected: BTreeMap<String, u64> =

@@ -40,6 +40,7 @@ mod reissues;
 mod released;
 mod reliability;
 mod results;
+mod retention;
 mod scaling;
 mod scoped;
 mod secrets;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::clock::{Clock, Timestamp, World};
+use fanfold::config::variables;
 use fanfold::ids::TaskId;
 use fanfold::limits::RETENTION;
 use fanfold::messages::TaskRequest;
@@ -186,16 +187,28 @@ async fn later(stack: &TestStack, days: u32, id: u128) -> Registration {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_waits_for_long_keeps_its_key_and_one_that_ended_long_ago_does_not() {
     let stack = stack(json!({}), |_| Ok(Answer::AllSucceeded)).await;
-    register(&stack, 1, 7).await;
-    let remembered = RETENTION.as_secs() as u32 / DAY.as_secs() as u32;
-    assert_eq!(later(&stack, remembered + 1, 2).await, Registration::Duplicate { of: single(1) }, "it waits");
+    remembers_keys_for(&stack, RETENTION.as_secs() as u32 / DAY.as_secs() as u32).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_are_remembered_for_as_long_as_a_deployment_keeps_tasks() {
+    let api = ScriptedApi::new(|_| Ok(Answer::AllSucceeded));
+    let days = [(variables::RETENTION_DAYS, "120")];
+    let stack = TestStack::deployed(policy(json!({})), api, Crash::never(), &days).await;
+    remembers_keys_for(&stack, 120).await;
+}
+
+/// The key of a task is remembered for so many days after a batch claimed the task, but for much longer while it waits.
+async fn remembers_keys_for(stack: &TestStack, remembered: u32) {
+    register(stack, 1, 7).await;
+    assert_eq!(later(stack, remembered + 1, 2).await, Registration::Duplicate { of: single(1) }, "it waits");
     stack.drain().await;
     assert_eq!(
-        later(&stack, remembered - 1, 3).await,
+        later(stack, remembered - 1, 3).await,
         Registration::Duplicate { of: single(1) },
         "it was claimed lately"
     );
-    assert_eq!(later(&stack, remembered + 1, 4).await, Registration::Registered, "it was claimed long ago");
+    assert_eq!(later(stack, remembered + 1, 4).await, Registration::Registered, "it was claimed long ago");
     stack.drain().await;
     assert_eq!(stack.api.seen().len(), 2);
 }

@@ -92,7 +92,7 @@ impl Batches {
         let change = self
             .table
             .change("id", batch.id)
-            .differences(&batch.encode(), &after.encode())
+            .differences(&batch.encode(self.table.retention), &after.encode(self.table.retention))
             .when_is("status", text(batch.status.as_str()))
             .when_same("attempts", count(batch.attempts))
             .when_same("lease_until", batch.lease_until.map(time));
@@ -116,7 +116,7 @@ impl Batches {
         let change = self
             .table
             .change("id", batch.id)
-            .differences(&batch.encode(), &after.encode())
+            .differences(&batch.encode(self.table.retention), &after.encode(self.table.retention))
             .remove(["call_until"])
             .when_is("status", text(BatchStatus::InProgress.as_str()))
             .when_is("attempts", number(batch.attempts))
@@ -150,7 +150,10 @@ impl Batches {
         }
         let updated_at = self.table.world.now();
         let after = Batch { dropped, silent, updated_at, ..batch.clone() };
-        let change = self.table.change("id", batch.id).differences(&batch.encode(), &after.encode());
+        let change = self
+            .table
+            .change("id", batch.id)
+            .differences(&batch.encode(self.table.retention), &after.encode(self.table.retention));
         let change = change
             .when_is("attempts", number(batch.attempts))
             .when_is("lease_until", time(batch.lease_until.unwrap_or_default()));
@@ -172,7 +175,7 @@ impl Batches {
         let change = self
             .table
             .change("id", batch.id)
-            .differences(&batch.encode(), &after.encode())
+            .differences(&batch.encode(self.table.retention), &after.encode(self.table.retention))
             .remove(["call_until"])
             .when_is("attempts", number(batch.attempts))
             .when_is("lease_until", time(batch.lease_until.unwrap_or_default()));

@@ -175,7 +175,10 @@ impl Batches {
         }
         self.write_results(batch.id, &records).await?;
         let after = Batch { updated_at: self.table.world.now(), ..after };
-        let change = self.table.change("id", batch.id).differences(&batch.encode(), &after.encode());
+        let change = self
+            .table
+            .change("id", batch.id)
+            .differences(&batch.encode(self.table.retention), &after.encode(self.table.retention));
         let change = if after.lease_until.is_none() { change.remove(["call_until"]) } else { change };
         let change = change
             .when_is("status", text(batch.status.as_str()))

@@ -20,6 +20,7 @@ use crate::pacing::Turns;
 use crate::parts::Parts;
 use crate::policy::Weight;
 use crate::results::ResultList;
+use crate::retention::Retention;
 use crate::store::notices::NoticeProgress;
 
 /// A batch.
@@ -212,7 +213,7 @@ impl Batch {
         }
     }
 
-    pub(super) fn encode(&self) -> Item {
+    pub(super) fn encode(&self, kept: Retention) -> Item {
         let done = self.status == BatchStatus::Done;
         let attributes = [
             ("id", Some(text(self.id))),
@@ -250,7 +251,7 @@ impl Batch {
             ("last_error", self.last_error.as_ref().map(text)),
             ("created_at", Some(time(self.created_at))),
             ("updated_at", Some(time(self.updated_at))),
-            ("ttl", done.then(|| expiry(self.updated_at, RETENTION))),
+            ("ttl", done.then(|| expiry(kept.until(self.updated_at, RETENTION)))),
         ];
         item(attributes.into_iter().chain(self.notice.encode()))
     }

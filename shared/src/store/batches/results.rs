@@ -39,7 +39,7 @@ impl Batches {
 
     /// When results that are written or kept now expire: later than the batch's record, or a sweep keeps them for longer.
     fn results_expire(&self) -> AttributeValue {
-        expiry(self.table.world.now(), BUNDLED_RETENTION)
+        expiry(self.table.expires(BUNDLED_RETENTION))
     }
 
     /// Keeps the results of a batch that is not done for longer. One write per record.

@@ -152,11 +152,11 @@ impl Fanouts {
     /// fan-out whose end is decided leaves the index of those that are watched, even if a sweep put it there since `old` was
     /// read.
     pub(super) fn becomes(&self, old: &Fanout, after: &Fanout) -> Change<'_> {
-        let mut before = old.encode_header();
+        let mut before = old.encode_header(self.table.retention);
         if after.look_at.is_none() {
             before.entry(IDLE.to_owned()).or_insert_with(flag);
         }
-        let change = self.table.change("id", old.id).differences(&before, &after.encode_header());
+        let change = self.table.change("id", old.id).differences(&before, &after.encode_header(self.table.retention));
         match after.notice.change {
             Some(another) if old.notice.change != Some(another) => {
                 change.set("changes", number(another)).remove(ANOTHER).put([("notice_due", after.notice.due.map(time))])

@@ -16,6 +16,7 @@ use crate::ids::{ItemGroup, ItemId};
 use crate::limits::{KEY_RETENTION, RETENTION};
 use crate::policy::Destination;
 use crate::producing::{Producer, Source};
+use crate::retention::Retention;
 use crate::store::groups::{CHILDREN, GroupRecord, TASKS};
 use crate::store::notices::NoticeProgress;
 use crate::store::shards::{few, shard};
@@ -184,17 +185,17 @@ impl Fanout {
         })
     }
 
-    pub(super) fn encode(&self) -> Item {
-        self.encode_header().into_iter().chain(item(self.notice.encode())).collect()
+    pub(super) fn encode(&self, kept: Retention) -> Item {
+        self.encode_header(kept).into_iter().chain(item(self.notice.encode())).collect()
     }
 
     /// All but the state of the notice.
-    pub(super) fn encode_header(&self) -> Item {
+    pub(super) fn encode_header(&self, kept: Retention) -> Item {
         let inline = self.inline.as_ref();
         let limited = self.idle_limit != IdleLimit::default();
         let index_state = IndexState::of(self);
         // Tasks of a fan-out that was cut short may wait as long as their keys are kept, and must not be called even then.
-        let kept = if self.state.cut_short() { KEY_RETENTION } else { RETENTION };
+        let least = if self.state.cut_short() { KEY_RETENTION } else { RETENTION };
         let attributes = [
             ("id", Some(text(self.id))),
             ("state", Some(text(self.state.as_str()))),
@@ -234,7 +235,7 @@ impl Fanout {
             ("created_at", Some(time(self.created_at))),
             ("ended_at", self.ended_at.map(time)),
             ("updated_at", Some(time(self.updated_at))),
-            ("ttl", self.ended_at.map(|ended_at| expiry(ended_at, kept))),
+            ("ttl", self.ended_at.map(|ended_at| expiry(kept.until(ended_at, least)))),
         ];
         let tasks = self.tasks.iter().flat_map(OpenedTasks::encode);
         item(attributes.into_iter().chain(tasks).chain(self.notice_facts.encode()))
@@ -328,7 +329,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(fanout in any_fanout()) {
-            prop_assert_eq!(Fanout::decode(&fanout.encode()).unwrap(), fanout);
+            prop_assert_eq!(Fanout::decode(&fanout.encode(Retention::default())).unwrap(), fanout);
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
 use crate::clock::Timestamp;
 use crate::limits::RETENTION;
+use crate::retention::Retention;
 
 /// The mark of a group, or small fan-out, that has tasks. It is set before the first of them is stored, and stays.
 pub(in crate::store) const TASKS: &str = "tasks";
@@ -77,7 +78,7 @@ impl GroupRecord {
         Self { pending, failed, duplicates, missing, updated_at: now, ..*self }
     }
 
-    pub(super) fn encode(&self) -> Item {
+    pub(super) fn encode(&self, kept: Retention) -> Item {
         let ended = self.pending.is_zero();
         item([
             ("id", Some(text(self.id))),
@@ -93,7 +94,7 @@ impl GroupRecord {
             ("counted", self.counted.then(flag)),
             ("added", self.added.map(number)),
             ("updated_at", Some(time(self.updated_at))),
-            ("ttl", ended.then(|| expiry(self.updated_at, RETENTION))),
+            ("ttl", ended.then(|| expiry(kept.until(self.updated_at, RETENTION)))),
         ])
     }
 
@@ -136,7 +137,7 @@ mod tests {
             updated_at in any_time(),
         ) {
             let group = GroupRecord { id, fanout, size, pending, failed, duplicates, missing, tasks, children, counted, added, updated_at };
-            prop_assert_eq!(GroupRecord::decode(&group.encode()).unwrap(), group);
+            prop_assert_eq!(GroupRecord::decode(&group.encode(Retention::default())).unwrap(), group);
         }
     }
 }

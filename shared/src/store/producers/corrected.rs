@@ -10,7 +10,7 @@ use crate::aws::attributes::{Reader, binary, expiry, item, text};
 use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
 use crate::ids::{ItemId, derived};
-use crate::limits::{PAGE_BYTES_MAX, PARTITION_RETENTION};
+use crate::limits::PAGE_BYTES_MAX;
 
 /// The corrected contents of items of another fan-out.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,11 +44,11 @@ impl CorrectedContents {
         Some(self.compressed().len()).filter(|bytes| *bytes > PAGE_BYTES_MAX)
     }
 
-    pub(super) fn encode(&self, fanout: Uuid, now: Timestamp) -> Item {
+    pub(super) fn encode(&self, fanout: Uuid, expires: Timestamp) -> Item {
         item([
             ("id", Some(text(key(fanout)))),
             ("contents", Some(binary(&self.compressed()))),
-            ("ttl", Some(expiry(now, PARTITION_RETENTION))),
+            ("ttl", Some(expiry(expires))),
         ])
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::aws::attributes::{Reader, binary, count, expiry, item, json, number, text};
 use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
-use crate::limits::{CURSOR_BYTES_MAX, PAGE_BYTES_MAX, PAGE_RETENTION, SOURCE_ANSWER_BYTES_MAX, TASKS_PER_REQUEST_MAX};
+use crate::limits::{CURSOR_BYTES_MAX, PAGE_BYTES_MAX, SOURCE_ANSWER_BYTES_MAX, TASKS_PER_REQUEST_MAX};
 use crate::messages::TaskRequest;
 use crate::producing::{BadRow, Sifted};
 
@@ -125,7 +125,7 @@ impl KeptPage {
         Ok(Self { page: Page { rows, dropped, bad, bad_rows, next }, tasks, compressed })
     }
 
-    pub(super) fn encode(&self, key: &str, now: Timestamp) -> Item {
+    pub(super) fn encode(&self, key: &str, expires: Timestamp) -> Item {
         let Page { rows, dropped, bad, bad_rows, next } = &self.page;
         item([
             ("id", Some(text(key))),
@@ -135,7 +135,7 @@ impl KeptPage {
             ("bad", count(*bad)),
             ("bad_rows", (!bad_rows.is_empty()).then(|| json(bad_rows))),
             ("next", next.as_ref().map(text)),
-            ("ttl", Some(expiry(now, PAGE_RETENTION))),
+            ("ttl", Some(expiry(expires))),
         ])
     }
 

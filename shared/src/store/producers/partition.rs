@@ -13,6 +13,7 @@ use crate::limits::{BAD_ROWS_SHOWN_MAX, ERROR_BYTES_MAX, PARTITION_RETENTION};
 use crate::messages::ProduceMessage;
 use crate::overdue::overdue;
 use crate::producing::BadRow;
+use crate::retention::Retention;
 use crate::store::shards::shard;
 use crate::text::shorten;
 
@@ -199,7 +200,7 @@ impl Partition {
     }
 
     /// Fan-out and number are only in the key.
-    pub(super) fn encode(&self) -> Item {
+    pub(super) fn encode(&self, kept: Retention) -> Item {
         item([
             ("id", Some(text(self.key()))),
             ("state", Some(text(self.state.as_str()))),
@@ -217,7 +218,7 @@ impl Partition {
             ("woken_at", self.woken_at.map(time)),
             (UNFINISHED, self.unfinished().then(|| shard(self.key()))),
             ("updated_at", Some(time(self.updated_at))),
-            ("ttl", Some(expiry(self.updated_at, PARTITION_RETENTION))),
+            ("ttl", Some(expiry(kept.until(self.updated_at, PARTITION_RETENTION)))),
         ])
     }
 
@@ -277,7 +278,7 @@ mod tests {
                 fanout, number, state, page, cursor, rows, dropped, bad, bad_rows, duplicates, tries, due, error, worker,
                 woken_at: due, closed, updated_at,
             };
-            let item = partition.encode();
+            let item = partition.encode(Retention::default());
             prop_assert_eq!(item.contains_key(UNFINISHED), state != PartitionState::Failed && !closed);
             prop_assert_eq!(Partition::decode(&item).unwrap(), partition);
         }

@@ -25,7 +25,7 @@ impl Tasks {
     /// # Errors
     /// The table cannot be written.
     pub async fn begin_bundles(&self, bundles: &[Bundle]) -> Result<(), StoreError> {
-        let items = bundles.iter().map(|bundle| encode(bundle, bundle.created_at)).collect();
+        let items = bundles.iter().map(|bundle| encode(bundle, self.table.expires(BUNDLED_RETENTION))).collect();
         // No other worker knows these ids, so a record that exists is this worker's own.
         self.table.insert_each("beginning bundles", items, |_| {}).await.map(|_| ())
     }
@@ -36,10 +36,10 @@ impl Tasks {
     /// # Errors
     /// The table cannot be written, or a record is corrupt.
     pub async fn open_bundles(&self, opened: &[Bundle]) -> Result<HashSet<Uuid>, StoreError> {
-        let now = self.table.world.now();
+        let expires = self.table.expires(BUNDLED_RETENTION);
         let open = |opened: &Bundle| {
             let before = Bundle { state: BundleState::Filling, free: Bits::default(), ..opened.clone() };
-            (encode(&before, now), encode(opened, now))
+            (encode(&before, expires), encode(opened, expires))
         };
         let opens = opened.iter().map(open).collect();
         let mut dead = HashSet::new();
@@ -98,7 +98,7 @@ impl Tasks {
         batch: Uuid,
         claimed: &mut Vec<(Bundle, Bits)>,
     ) -> Result<Vec<Bundle>, StoreError> {
-        let now = self.table.world.now();
+        let expires = self.table.expires(BUNDLED_RETENTION);
         let mut claims = Vec::new();
         for bundle in bundles {
             match bundle.claim(batch, wanted.get(bundle.id).unwrap_or(&Bits::default())) {
@@ -106,7 +106,8 @@ impl Tasks {
                 Claim::Takes { won, after } => claims.push((bundle, won, after)),
             }
         }
-        let changes = claims.iter().map(|(bundle, _, after)| (encode(bundle, now), encode(after, now))).collect();
+        let changes =
+            claims.iter().map(|(bundle, _, after)| (encode(bundle, expires), encode(after, expires))).collect();
         let refused = self.table.change_each("claiming bundles", &SAME_SLOTS, changes).await?;
         let mut refused: HashMap<usize, Option<Item>> = refused.into_iter().collect();
         let mut again = Vec::new();
@@ -127,10 +128,10 @@ impl Tasks {
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn bury(&self, bundle: &Bundle) -> Result<(), StoreError> {
-        let now = self.table.world.now();
-        let dead = encode(&Bundle { state: BundleState::Dead, ..bundle.clone() }, now);
+        let expires = self.table.expires(BUNDLED_RETENTION);
+        let dead = encode(&Bundle { state: BundleState::Dead, ..bundle.clone() }, expires);
         if bundle.state == BundleState::Filling {
-            let dies = vec![(encode(bundle, now), dead.clone())];
+            let dies = vec![(encode(bundle, expires), dead.clone())];
             let refused = self.table.change_each("burying a bundle", &SAME_STATE, dies).await?;
             if let Some((_, item)) = refused.first()
                 && item.as_ref().map(decode).transpose()?.is_none_or(|stands| stands.state != BundleState::Dead)
@@ -168,15 +169,14 @@ impl Tasks {
     /// # Errors
     /// The table cannot be written.
     pub async fn keep(&self, bundle: &Bundle) -> Result<(), StoreError> {
-        let now = self.table.world.now();
-        let until = now.plus(BUNDLED_RETENTION);
+        let until = self.table.expires(BUNDLED_RETENTION);
         let keep = |id| {
             let after = standing(bundle, id, Some(until.seconds()));
             (Standing { ttl: None, ..after.clone() }.encode(), after.encode())
         };
         self.table.change_each("keeping tasks", &SAME_BUNDLE, bundle.tasks(&bundle.free).map(keep).collect()).await?;
         let kept = Bundle { kept_until: Some(until), ..bundle.clone() };
-        let note = vec![(encode(bundle, now), encode(&kept, now))];
+        let note = vec![(encode(bundle, until), encode(&kept, until))];
         self.table.change_each("keeping tasks", &SAME_STATE, note).await.map(|_| ())
     }
 }

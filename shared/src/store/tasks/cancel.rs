@@ -41,14 +41,14 @@ pub(super) fn note_in(item: &Item) -> Result<Option<Uuid>, StoreError> {
     id.map(|id| id.parse().map_err(|error| reader.corrupt(ID, error))).transpose()
 }
 
-/// The record of a note: open, or closed at a time.
-fn note(id: Uuid, tasks: &Members, created_at: Timestamp, closed: Option<Timestamp>) -> Item {
+/// The record of a note: open, or closed until it expires.
+fn note(id: Uuid, tasks: &Members, created_at: Timestamp, expires: Option<Timestamp>) -> Item {
     item([
         (ID, Some(text(format_args!("{PREFIX}{id}")))),
         (MEMBERS, Some(binary(&tasks.pack()))),
         (RANK, Some(time(created_at))),
-        (PENDING, closed.is_none().then(|| text(CANCELLING))),
-        (TTL, closed.map(|at| expiry(at, RETENTION))),
+        (PENDING, expires.is_none().then(|| text(CANCELLING))),
+        (TTL, expires.map(expiry)),
     ])
 }
 
@@ -86,9 +86,8 @@ impl Tasks {
     /// # Errors
     /// The table cannot be written.
     pub async fn close_cancelling(&self, id: Uuid, done: &CancelNote) -> Result<(), StoreError> {
-        let now = self.table.world.now();
-        let record = |closed| note(id, &done.tasks, done.created_at, closed);
-        let close = vec![(record(None), record(Some(now)))];
+        let record = |expires| note(id, &done.tasks, done.created_at, expires);
+        let close = vec![(record(None), record(Some(self.table.expires(RETENTION))))];
         self.table.change_each("closing a cancellation", &[ID], close).await.map(|_| ())
     }
 
@@ -127,7 +126,7 @@ impl Tasks {
 
     /// Cancels tasks that wait on their own.
     async fn cancel_alone(&self, tasks: &[Standing]) -> Result<Vec<TaskId>, StoreError> {
-        let until = self.table.world.now().plus(RETENTION).seconds();
+        let until = self.table.expires(RETENTION).seconds();
         let cancel = |task: &Standing| {
             let after = Standing { state: State::Cancelled, ttl: Some(until), ..task.clone() };
             (Standing { ttl: None, ..task.clone() }.encode(), after.encode())
@@ -154,7 +153,7 @@ impl Tasks {
         let mut cancelled = Vec::new();
         let mut open: Vec<Bundle> = wanted.keys().filter_map(|id| read.remove(id)).collect();
         for _ in 0..CONTENTION_TRIES_MAX {
-            let now = self.table.world.now();
+            let expires = self.table.expires(BUNDLED_RETENTION);
             let (mut changes, mut through) = (Vec::new(), Vec::new());
             for bundle in open {
                 match bundle.cancel(&wanted[&bundle.id]) {
@@ -162,7 +161,8 @@ impl Tasks {
                     None => through.push(bundle),
                 }
             }
-            let writes = changes.iter().map(|(bundle, after)| (encode(bundle, now), encode(after, now))).collect();
+            let writes =
+                changes.iter().map(|(bundle, after)| (encode(bundle, expires), encode(after, expires))).collect();
             let refused = self.table.change_each("cancelling tasks", &SAME_SLOTS, writes).await?;
             let others: HashSet<usize> = refused.iter().map(|(at, _)| *at).collect();
             let won = changes.into_iter().enumerate().filter(|(at, _)| !others.contains(at));
@@ -184,7 +184,7 @@ impl Tasks {
     /// # Errors
     /// The table cannot be written.
     pub async fn keep_claimed(&self, ids: &[TaskId]) -> Result<(), StoreError> {
-        let ttl = expiry(self.table.world.now(), BUNDLED_RETENTION);
+        let ttl = expiry(self.table.expires(BUNDLED_RETENTION));
         let keep = |id: &TaskId| {
             let before = item([(ID, Some(text(id)))]);
             let after = item([(ID, Some(text(id))), (TTL, Some(ttl.clone()))]);

@@ -68,7 +68,7 @@ impl Tasks {
     /// The table cannot be written.
     pub async fn insert_duplicates(&self, duplicates: &[Duplicate]) -> Result<HashSet<usize>, StoreError> {
         let now = self.table.world.now();
-        let (ttl, rank) = (Some(now.plus(RETENTION).seconds()), Rank::new(now, HeadStart::NONE));
+        let (ttl, rank) = (Some(self.table.expires(RETENTION).seconds()), Rank::new(now, HeadStart::NONE));
         let item = |task: &Duplicate| {
             let standing = Standing { id: task.id, lane: task.lane.clone(), state: State::Duplicate(task.of), ttl };
             TaskRecord { standing, content: None, key: None, load: Load::default(), rank }.encode()

@@ -64,6 +64,7 @@ impl KeyRecord {
     }
 
     fn holding(&self, now: Timestamp) -> Holding {
+        // A deployment adds the same time to both.
         let until = self.ttl.unwrap_or_default().saturating_sub((KEY_RETENTION - RETENTION).as_secs());
         Holding { owner: self.owner, released: self.released, old: until < now.seconds() }
     }
@@ -114,7 +115,7 @@ impl Tasks {
     /// The table cannot be written.
     pub async fn take_keys(&self, claims: &[KeyRequest]) -> Result<Vec<Holding>, StoreError> {
         let now = self.table.world.now();
-        let ttl = Some(now.plus(KEY_RETENTION).seconds());
+        let ttl = Some(self.table.expires(KEY_RETENTION).seconds());
         // If two claims in one call have the same key, the first is written, and both get its owner.
         let mut first: HashMap<String, Holding> = HashMap::with_capacity(claims.len());
         let mut wanted = Vec::with_capacity(claims.len());
@@ -143,7 +144,7 @@ impl Tasks {
     /// # Errors
     /// The table cannot be written.
     pub(crate) async fn take_over(&self, takeovers: &[Takeover]) -> Result<(), StoreError> {
-        let ttl = Some(self.table.world.now().plus(KEY_RETENTION).seconds());
+        let ttl = Some(self.table.expires(KEY_RETENTION).seconds());
         let takeover = |taken: &Takeover| {
             let before = KeyRecord { id: taken.key.record_id(), owner: taken.from, released: true, ttl: None };
             let after = KeyRecord { owner: taken.to, released: false, ttl, ..before.clone() };
@@ -160,7 +161,7 @@ impl Tasks {
     /// The table cannot be read or written, or a record is corrupt.
     pub async fn release_keys(&self, ids: &[TaskId]) -> Result<(), StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        let ttl = Some(self.table.world.now().plus(RETENTION).seconds());
+        let ttl = Some(self.table.expires(RETENTION).seconds());
         let mut releases = Vec::new();
         for item in self.table.get_many(ID, &keys, &[ID, KEY], true).await? {
             let reader = Reader::new("tasks", ID, &item);

@@ -23,12 +23,12 @@ pub struct RequestNote {
 }
 
 impl RequestNote {
-    fn encode(self, id: &str, now: Timestamp) -> Item {
+    fn encode(self, id: &str, expires: Timestamp) -> Item {
         item([
             (ID, Some(text(id))),
             (DIGEST, Some(text(self.digest))),
             (TASKS, Some(number(self.tasks))),
-            (TTL, Some(expiry(now, REQUEST_RETENTION))),
+            (TTL, Some(expiry(expires))),
         ])
     }
 
@@ -47,7 +47,7 @@ impl Tasks {
     pub(crate) async fn note_request(&self, request_id: &str, note: RequestNote) -> Result<RequestNote, StoreError> {
         let id = format!("request:{}", derived::request(request_id));
         for _ in 0..CONTENTION_TRIES_MAX {
-            let item = note.encode(&id, self.table.world.now());
+            let item = note.encode(&id, self.table.expires(REQUEST_RETENTION));
             if self.table.insert_each("noting a request", vec![item], |_| {}).await?.is_empty() {
                 return Ok(note);
             }

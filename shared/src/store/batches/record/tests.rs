@@ -91,6 +91,6 @@ fn any_turns() -> impl Strategy<Value = Turns> {
 proptest! {
     #[test]
     fn what_is_written_is_read(batch in any_batch()) {
-        prop_assert_eq!(Batch::decode(&batch.encode()).unwrap(), batch);
+        prop_assert_eq!(Batch::decode(&batch.encode(Retention::default())).unwrap(), batch);
     }
 }

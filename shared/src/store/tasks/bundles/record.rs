@@ -6,7 +6,6 @@ use crate::aws::attributes::{Reader, binary, bits, expiry, item, text, time};
 use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
 use crate::grouping::{Bundle, BundleState, Rank};
-use crate::limits::BUNDLED_RETENTION;
 use crate::masks::Masks;
 use crate::members::Members;
 use crate::store::tasks::record::{ID, LANE, PENDING, RANK, TTL, decode_loads, decode_rank, encode_loads, encode_rank};
@@ -30,8 +29,8 @@ pub(in crate::store::tasks) fn record_id(id: Uuid) -> String {
     format!("{PREFIX}{id}")
 }
 
-/// The record. Once no task of it waits, it is kept for some time from `now` on.
-pub(in crate::store::tasks) fn encode(bundle: &Bundle, now: Timestamp) -> Item {
+/// The record. Once no task of it waits, it expires at that time.
+pub(in crate::store::tasks) fn encode(bundle: &Bundle, expires: Timestamp) -> Item {
     let taken = bundle.state == BundleState::Taken;
     let record = item([
         (ID, Some(text(record_id(bundle.id)))),
@@ -43,7 +42,7 @@ pub(in crate::store::tasks) fn encode(bundle: &Bundle, now: Timestamp) -> Item {
         (KEPT_UNTIL, bundle.kept_until.map(time)),
         (RANK, Some(encode_rank(bundle.rank()))),
         (PENDING, (!taken).then(|| text(&bundle.lane))),
-        (TTL, taken.then(|| expiry(now, BUNDLED_RETENTION))),
+        (TTL, taken.then(|| expiry(expires))),
     ]);
     record.into_iter().chain(encode_loads(&bundle.loads)).collect()
 }
