@@ -40,7 +40,7 @@ pub(crate) enum Command {
 ///
 /// The folder holds
 ///
-///   policy.yaml   how tasks are targeted, grouped, paced and handled
+///   policy.yaml   how tasks are grouped, paced and called
 ///
 ///   *.csv, *.ndjson or *.jsonl   the tasks: each row or line is the `content` of one
 ///

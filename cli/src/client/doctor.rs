@@ -24,7 +24,7 @@ const WRONG: u8 = 3;
 /// It changes nothing. With --stack it asks the AWS CLI, too. The exit status is
 ///
 ///   0   nothing is wrong; there may be warnings
-///   1   it cannot be found out
+///   1   the address of the stack cannot be found, or another error
 ///   2   the command line cannot be used
 ///   3   something is wrong
 #[derive(Debug, Args)]

@@ -15,11 +15,11 @@ use crate::failure::Failure;
 ///   new=$(fanfold reissue ID)                  when it has ended
 ///   new=$(fanfold reissue ID --max-batch 1)    each task alone, to see which one spoils batches
 ///   fanfold wait "$new" --timeout 10m
-///   fanfold reissue ID --outstanding           wakes what items that are not done wait for
+///   fanfold reissue ID --outstanding           sends the lost messages of its outstanding items again
 ///
 /// Nothing that succeeded is called again. The exit status is
 ///
-///   0   it is reissued, or woken
+///   0   it is reissued, or the messages are sent
 ///   1   it has not ended, has no failed items or was reissued before; or the stack cannot be reached
 ///   2   there is no such fan-out, or something on the command line cannot be used
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub(crate) struct ReissueArgs {
     /// The fan-out.
     #[arg(value_name = "ID", value_parser = fanout_id)]
     fanout: Uuid,
-    /// Instead wake what the items that are not done wait for. Calls in progress continue.
+    /// Instead send again the messages that items which are not done may wait for. Calls in progress continue.
     #[arg(long, conflicts_with_all = ["missing", "max_batch", "content", "again", "idempotency_key"])]
     outstanding: bool,
     /// Also items that were missing at its end: their tasks were not called, because it was cut short.

@@ -19,7 +19,7 @@ use crate::say::say;
 /// Tasks that are items of a fan-out are called again by `fanfold reissue`. With --kind, the command
 /// reads the records of all batches. Resetting a task again does no harm. The exit status is
 ///
-///   0   they wait again
+///   0   their work is registered again
 ///   1   some have not failed, are items, or cannot be accepted any more; or the stack cannot be reached
 ///   2   some of them do not exist, or the command line is wrong
 #[derive(Debug, Args)]

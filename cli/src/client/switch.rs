@@ -17,8 +17,8 @@ use crate::failure::Failure;
 ///   fanfold pause --kind parcel --target NY/005    a target, with all its partitions
 ///   fanfold pause --all                            everything
 ///
-/// No call begins there later than 7 seconds after this. Calls that had begun run to their end, and
-/// count. Tasks are registered as usual, and wait; no message is sent for them. Pausing again changes
+/// No call of the scope begins later than 7 seconds after this. Calls that had begun run to their end,
+/// and count. Tasks are registered as usual, and wait; no message is sent for them. Pausing again changes
 /// nothing.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]

@@ -7,13 +7,14 @@ use fanfold::limits::{BATCH_BYTES_DEFAULT, BATCH_MEMBERS_MAX, MEMBER_BYTES};
 
 use super::Shape;
 
-/// Tells what a fan-out would cost on AWS, how long it would take at least, and what limits it first.
+/// Computes what a fan-out would cost on AWS, how long it would take at least, and what limits it first.
 ///
 ///   fanfold plan --items 1000000 --targets 500 --batch 100 --call 300ms
 ///
 /// It runs a sample of up to 20,000 such tasks on this machine, counts the requests and their units, and
 /// computes the rest: at list prices, from the limits of AWS, and with tasks spread evenly over targets.
-/// Nothing is asked of AWS. Beside it stand one call per item, and a distributed map of Step Functions.
+/// It sends nothing to AWS. For comparison it shows one call per item, and a distributed map of Step
+/// Functions.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct PlanArgs {

@@ -14,9 +14,10 @@ use super::percent::Percent;
 
 /// Serves a batch API to try against.
 ///
-/// It takes what every batch API of Fanfold receives, at any path, and answers with one outcome per member. With
-/// --as, it takes and answers what a well-known API does. The options say how slow, busy and faulty it is. The same calls get the same answers again: what happens is drawn
-/// from --seed, the Idempotency-Key, and the ids and contents of members.
+/// It accepts what every batch API of Fanfold receives, at any path, and returns one outcome per member. With --as, it
+/// accepts what a well-known API does, and answers as that API. The options say how slow, busy and faulty it is. The same
+/// calls get the same answers again: what happens is drawn from --seed, the Idempotency-Key, and the ids and contents of
+/// members.
 ///
 /// `GET /counts` returns what has been counted since the start, as JSON. The sandbox also prints it when it stops.
 ///
@@ -62,7 +63,7 @@ pub(crate) struct SandboxArgs {
     /// How many calls that are done are answered later: with 202 and a `Location` that has the answer after --later-for.
     #[arg(long, value_name = "PERCENT", default_value = "0%")]
     later: Percent,
-    /// When the answer of such a call is there.
+    /// How long it takes until that answer is there.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     later_for: Duration,
     /// Do all of a call or nothing: with a member that fails or is to be sent again, nothing of the call is done. The
