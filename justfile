@@ -28,6 +28,10 @@ build:
 e2e:
     tests/e2e/run
 
+# Upgrades a stack on an emulator in the middle of its work, from the newest release or another older state.
+upgrade *ref:
+    tests/e2e/upgrade {{ref}}
+
 # Tests the clients, also against `fanfold up`.
 clients:
     clients/test

@@ -21,6 +21,8 @@ class BatchApi:
     def __init__(self):
         self.calls, self.headers = defaultdict(list), defaultdict(list)
         self.sources = {}
+        # The token of each call, by its idempotency key.
+        self.tokens = {}
         self.lock = threading.Lock()
         port = os.environ.get("BATCH_API_PORT")
         self.server = ThreadingHTTPServer(("0.0.0.0", int(port)) if port else ("127.0.0.1", 0), self.handler())
@@ -56,6 +58,7 @@ class BatchApi:
                 call = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 name = self.path.rsplit("/", 1)[-1]
                 api.headers[name].append(self.headers)
+                api.tokens[self.headers["idempotency-key"]] = self.headers["fanfold-token"]
                 status, document = api.answer(name, self.headers["idempotency-key"], self.headers["fanfold-attempt"], call)
                 body = json.dumps(document).encode()
                 self.send_response(status)
