@@ -56,6 +56,12 @@ impl Secrets {
         Self { variables: Arc::new(variables), all, vault: Vault::new(aws, world) }
     }
 
+    /// Whether the environment gives a secret, or a reference to one.
+    #[must_use]
+    pub fn is_there(&self, name: &str) -> bool {
+        self.given(name).is_ok()
+    }
+
     /// What the environment gives for a secret: its value, or a reference.
     fn given(&self, name: &str) -> Result<String, String> {
         if let Some(own) = (self.variables)(&format!("{PREFIX}{name}")).filter(|own| !own.is_empty()) {

@@ -175,6 +175,8 @@ pub mod variables {
     pub const BATCH_API_CONCURRENCY: &str = "BATCH_API_CONCURRENCY";
     /// Days that records of ended work are kept.
     pub const RETENTION_DAYS: &str = "RETENTION_DAYS";
+    /// What the ARNs of the queues of dev sessions begin with. Empty: there are no dev sessions.
+    pub const DEV_QUEUES: &str = "DEV_QUEUES";
     /// Whether messages about batches have their lane as their group: `yes` or `no`.
     pub const FAIR_QUEUES: &str = "FAIR_QUEUES";
     /// Secrets that webhooks are signed with. May be empty: then they are not signed.

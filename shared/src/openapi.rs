@@ -18,6 +18,7 @@ pub(crate) use ids::{fanout_id, mask};
 pub use ids::{indices, item_cursor, record_cursor, task_id, uuid};
 pub(crate) use notify_on::{ends, progress_percentages};
 pub(crate) use sources::{bucket, function, object_keys, optional_function};
+pub use spans::dev_answers_within;
 pub(crate) use spans::{answers_within, delay, idle_limit, optional_wait, pause, timeout};
 
 /// A number of failures, or a percentage.

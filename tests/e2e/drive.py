@@ -17,6 +17,7 @@ from batch_api import BatchApi
 from report import HEAD, Figures, table
 from scenarios.batching import batching
 from scenarios.control import control
+from scenarios.dev import dev
 from scenarios.face import latency, refusals
 from scenarios.ingestion import ingestion
 from scenarios.notices import notices
@@ -64,8 +65,8 @@ def run(stack, api, scenario):
 def main(name, mode):
     stack, api, lost = Stack(name, mode), BatchApi(), Lost()
     scenarios = (
-        refusals, lost.losing, latency, batching, control, policies, producing, queued, secrets, tracking, notices, workers, ingestion,
-        poison, lost.sweeping, operating, privilege,
+        refusals, lost.losing, latency, batching, control, policies, producing, queued, secrets, dev,
+        tracking, notices, workers, ingestion, poison, lost.sweeping, operating, privilege,
     )
     only = os.environ.get("E2E_SCENARIOS", "").split()
     done = [run(stack, api, scenario) for scenario in scenarios if scenario.__name__ in only or not only]

@@ -136,9 +136,9 @@ DEPTH = [
 
 
 def until(what, seconds, check):
-    """Asks until it holds; answers how long that took."""
+    """Asks until it holds; answers how long that took. `what` may be a function that says it."""
     began = time.time()
     while not check():
-        assert time.time() - began < seconds, f"after {seconds} s still not: {what}"
+        assert time.time() - began < seconds, f"after {seconds} s still not: {what() if callable(what) else what}"
         time.sleep(0.2)
     return time.time() - began

@@ -10,6 +10,8 @@ use fanfold_batch_api::{Answer, Call, CallError, Caller, Calling, Cause, Later, 
 use futures::FutureExt;
 use tokio::time::Instant;
 
+use crate::dev;
+
 /// One call as the batch API saw it.
 #[derive(Clone, Debug)]
 pub struct Seen {
@@ -18,6 +20,8 @@ pub struct Seen {
     pub body: String,
     /// The token of outcomes that come later.
     pub token: Option<String>,
+    /// The queue of the dev session that it went to.
+    pub dev: Option<String>,
     /// When it came, and until when the batch API works on it, whether anybody waits for that or not.
     pub at: Instant,
     pub until: Instant,
@@ -118,7 +122,11 @@ impl Caller for ScriptedApi {
             let (at, takes) = (Instant::now(), (self.takes)(call));
             let until = at + takes;
             let body = String::from_utf8(body).unwrap();
-            self.seen.lock().unwrap().push(Seen { key, call: call.clone(), body, token, at, until });
+            let dev = dev::queue(batch_api);
+            self.seen.lock().unwrap().push(Seen { key, call: call.clone(), body, token, dev: dev.clone(), at, until });
+            if let Some(queue) = dev {
+                return dev::sent(&queue);
+            }
             if takes > batch_api.timeout.0 {
                 tokio::time::sleep(batch_api.timeout.0).await;
                 return Err(CallError::new(Cause::Silence, "no answer in time"));

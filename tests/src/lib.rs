@@ -5,6 +5,7 @@
 mod api;
 mod check;
 mod crash;
+mod dev;
 mod logged;
 mod outcomes;
 mod partitions;
@@ -21,6 +22,7 @@ mod world;
 
 pub use api::{ScriptedApi, Seen};
 pub use crash::{Crash, Moment, at_every_request};
+pub use dev::{DEV_QUEUES, DEV_WITHIN};
 pub use logged::{listen, logged};
 pub use outcomes::outcome;
 pub use partitions::{Partitions, Throughput};

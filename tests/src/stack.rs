@@ -27,6 +27,7 @@ use fanfold_sweep::Sweep;
 
 use crate::api::ScriptedApi;
 use crate::crash::Crash;
+use crate::dev::DEV_QUEUES;
 use crate::partitions::{Partitions, Throughput};
 use crate::policies::policy;
 use crate::queues::QueueName;
@@ -127,6 +128,7 @@ impl TestStack {
         engine.provision(template).await.unwrap();
         let mut variables = variables(template);
         variables.insert("REGISTER_QUEUE_URL".to_owned(), template.queue("RegisterQueue").unwrap().url());
+        variables.insert("DEV_QUEUES".to_owned(), DEV_QUEUES.to_owned());
         variables.extend(parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let crash = Arc::new(crash);
         let (world, clock) = world();

@@ -91,12 +91,7 @@ impl Connection {
 
     /// Credentials and region to sign requests with.
     fn signer(&self, endpoint: &str) -> Result<SdkConfig, Failure> {
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let of_environment = || if self.profile.is_none() { credentials::of_environment(variable) } else { None };
-        let credentials = match of_environment() {
-            Some(credentials) => credentials,
-            None => self.of_aws_cli(endpoint)?,
-        };
+        let credentials = self.credentials(endpoint)?;
         let region = region(endpoint, self.region.as_deref(), variable).or_else(|| self.aws_cli().region());
         let Some(region) = region else {
             let problem = format!("`{endpoint}` names no region to sign requests for: set it, or AWS_REGION");
@@ -104,6 +99,12 @@ impl Connection {
         };
         let config = SdkConfig::builder().region(Region::new(region));
         Ok(config.credentials_provider(credentials).build())
+    }
+
+    /// The credentials that requests to `endpoint` are signed with.
+    pub(super) fn credentials(&self, endpoint: &str) -> Result<SharedCredentialsProvider, Failure> {
+        let of_environment = || if self.profile.is_none() { credentials::of_environment(variable) } else { None };
+        of_environment().map_or_else(|| self.of_aws_cli(endpoint), Ok)
     }
 
     /// The credentials that the AWS CLI has.
@@ -142,10 +143,25 @@ impl Stack {
         print(&if self.json { format!("{:#}", json()) } else { text() }).map(|_| ())
     }
 
+    /// The address of its HTTP API.
+    pub(super) fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// Whether it is on this machine.
+    pub(super) fn is_local(&self) -> bool {
+        on_this_machine(&self.endpoint)
+    }
+
     /// Whether to print one JSON document.
     pub(super) fn json(&self) -> bool {
         self.json
     }
+}
+
+/// A variable of the environment, unless it is empty.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// The host in an address.

@@ -8,6 +8,7 @@ mod cancel;
 mod connection;
 mod credentials;
 mod dashboard;
+mod dev;
 mod doctor;
 mod items;
 mod lanes;
@@ -62,6 +63,7 @@ pub(crate) enum ClientCommand {
     Switches(switches::SwitchesArgs),
     Doctor(doctor::DoctorArgs),
     Dashboard(dashboard::DashboardArgs),
+    Dev(dev::DevArgs),
     Pause(switch::PauseArgs),
     Resume(switch::ResumeArgs),
     Drain(switch::DrainArgs),
@@ -90,6 +92,7 @@ pub(crate) async fn run(command: ClientCommand) -> Result<ExitCode, Failure> {
         ClientCommand::Switches(args) => switches::run(args).await,
         ClientCommand::Doctor(args) => doctor::run(args).await,
         ClientCommand::Dashboard(args) => dashboard::run(args).await,
+        ClientCommand::Dev(args) => dev::run(args).await,
         ClientCommand::Pause(args) => switch::pause(args).await,
         ClientCommand::Resume(args) => switch::resume(args).await,
         ClientCommand::Drain(args) => switch::drain(args).await,

@@ -8,6 +8,7 @@ mod budgets;
 mod client;
 mod combinations;
 mod data_folder;
+mod dev;
 mod ending;
 mod example;
 mod folder;

@@ -17,10 +17,16 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(folder: &Folder) -> Self {
-        folder.write("policy.yaml", policy("content.shop", RECORD));
+        Self::start_with(folder, &policy("content.shop", RECORD), &[])
+    }
+
+    /// The same with another policy, and with variables in its environment.
+    pub(crate) fn start_with(folder: &Folder, policy: &str, variables: &[(&str, &str)]) -> Self {
+        folder.write("policy.yaml", policy);
         let mut process = Command::new(env!("CARGO_BIN_EXE_fanfold"))
             .current_dir(folder.path())
             .args(["up", "--listen", "127.0.0.1:0", "--policy", "policy.yaml", "--data", "data"])
+            .envs(variables.iter().copied())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();

@@ -6,7 +6,7 @@ mod routes;
 
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::control::{Cancelling, Control, DeadLetters, Resetting};
+use fanfold::control::{Cancelling, Control, DeadLetters, DevQueues, Resetting};
 use fanfold::producing::Producing;
 use fanfold::registering::Registrar;
 use fanfold::store::batches::Batches;
@@ -37,6 +37,8 @@ pub struct Api {
     resetting: Resetting,
     dead_letters: DeadLetters,
     sweep: SweepRecord,
+    /// The queues that dev sessions may have, if the stack allows these.
+    dev_queues: Option<DevQueues>,
     world: World,
     allow_commands: bool,
 }
@@ -61,6 +63,7 @@ impl Api {
             resetting: Resetting::from_environment(surroundings)?,
             dead_letters: DeadLetters::from_environment(surroundings)?,
             sweep: SweepRecord::new(surroundings.table(variables::LOCKS_TABLE)?),
+            dev_queues: surroundings.optional(variables::DEV_QUEUES).map(DevQueues::new),
             world: surroundings.world.clone(),
             allow_commands: false,
         })

@@ -3,18 +3,19 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fanfold::aws::Write;
+use fanfold::aws::{StoreError, Write};
 use fanfold::clock::Timestamp;
 use fanfold::grouping::gave_up_waiting;
 use fanfold::ids::TaskId;
-use fanfold::limits::{CALL_AHEAD, CALL_WITHIN, DELAY_MIN, LOST_ATTEMPTS_MAX};
+use fanfold::limits::{CALL_AHEAD, CALL_WITHIN, DELAY_MIN, DEV_CALL_BYTES_MAX, DEV_MEMBER_BYTES, LOST_ATTEMPTS_MAX};
 use fanfold::messages::HandleMessage;
-use fanfold::policy::{Policy, no_policy};
+use fanfold::policy::{BatchApi, Policy};
 use fanfold::store::batches::Batch;
 use fanfold_batch_api::{Answer, CallError, CallMember, Cause};
 use serde_json::value::RawValue;
 
 use crate::breaker::Called;
+use crate::dev::{Terms, Whose, unsent};
 use crate::places::{Entry, Pass};
 use crate::settle::EndedAttempt;
 use crate::step::{Afterwards, note};
@@ -33,6 +34,8 @@ enum Begun {
     Overtaken,
     /// Its lane was paused meanwhile.
     Paused,
+    /// Its call is too large for the queue of a dev session.
+    TooLargeForSession,
     /// The members that were to be called were dropped, or have outcomes by now, and others are left.
     Dropped,
 }
@@ -47,6 +50,11 @@ struct Prepared {
 }
 
 impl Prepared {
+    /// Bytes of the contents, and of what is around them in a call.
+    fn bytes(&self) -> usize {
+        self.members.iter().map(|member| member.content.get().len() + DEV_MEMBER_BYTES).sum()
+    }
+
     fn is_empty(&self) -> bool {
         self.members.is_empty() && self.gone.is_empty()
     }
@@ -65,6 +73,10 @@ impl Handle {
     /// Makes one attempt, unless another worker makes it or made it, it is not due yet, its lane is paused, or its kind has no
     /// place free.
     pub(crate) async fn attempt(&self, message: HandleMessage) -> Result<Afterwards, HandleError> {
+        self.attempt_at(message, Whose::Sessions).await
+    }
+
+    async fn attempt_at(&self, message: HandleMessage, whose: Whose) -> Result<Afterwards, HandleError> {
         let batch = self.batches.get(message.batch).await?.ok_or(HandleError::UnknownBatch(message.batch))?;
         note(&batch);
         if !batch.may_begin(message.attempt, self.world.now()) {
@@ -80,34 +92,32 @@ impl Handle {
             left if left < DELAY_MIN => tokio::time::sleep(left).await,
             left => return self.come_later(&batch, message, left).await,
         }
-        let kind = &batch.lane.kind;
-        let Some(policy) = self.policies.get(kind).await? else {
-            tracing::warn!(batch = %batch.id, "{}; the batch waits, and is found by the sweep", no_policy(kind));
-            return Ok(Afterwards::Waits);
-        };
-        if let Some(wait) = self.until_turn(&batch, &policy).await {
+        let Some(terms) = self.terms(&batch, whose).await? else { return Ok(Afterwards::Waits) };
+        let policy = terms.policy.as_ref();
+        if let Some(wait) = self.until_turn(&batch, policy).await {
             return match self.nothing_left(&batch).await? {
-                true => self.drop_all(message, &policy).await,
+                true => self.drop_all(message, policy).await,
                 false => self.come_later(&batch, message, wait).await,
             };
         }
-        let mut pass = match self.enter(&batch, &policy).await? {
+        let mut pass = match self.enter(&batch, policy).await? {
             Entry::Pass(pass) => *pass,
-            _ if self.nothing_left(&batch).await? => return self.drop_all(message, &policy).await,
+            _ if self.nothing_left(&batch).await? => return self.drop_all(message, policy).await,
             Entry::Later(wait) => return self.come_later(&batch, message, wait).await,
             Entry::NotYet(_) => return self.come_later(&batch, message, DELAY_MIN).await,
             Entry::Turn(turns, wait) => return self.wait_for_turn(message, &batch, turns, wait).await,
             Entry::StandsStill => return Ok(Afterwards::Waits),
-            Entry::GivesUp(answer) => return self.give_up(message, &policy, &answer).await,
+            Entry::GivesUp(answer) => return self.give_up(message, policy, &answer).await,
         };
-        let begun = self.begin(message, &batch, &policy, &mut pass).await;
+        let begun = self.begin(message, &batch, &terms, &mut pass).await;
         if let Ok(Begun::Attempt(batch, prepared)) = begun {
-            return self.run(&pass, batch, &policy, prepared, message.more).await;
+            return self.run(&pass, batch, policy, prepared, message.more).await;
         }
         self.release_place(&batch, &pass).await;
         match begun? {
             Begun::Refused(batch) => self.go_on(&batch, message.more).await,
             Begun::Overtaken | Begun::Paused => Ok(Afterwards::Waits),
+            Begun::TooLargeForSession => Box::pin(self.attempt_at(message, Whose::Policys)).await,
             Begun::Attempt(..) | Begun::TooLate | Begun::Dropped => {
                 self.come_later(&batch, message, Duration::ZERO).await
             }
@@ -131,13 +141,14 @@ impl Handle {
             return self.end(batch, policy, EndedAttempt { result, gone, put_off: None }, more).await;
         }
         let (result, made) = self.call(&batch, policy, members, &registered).await;
-        // The call is over, even if its outcome cannot be recorded. One that was not made shows nothing of the batch API, so it is no
-        // probe either.
-        let put_off = if made {
+        let result = if batch.dev_session.is_some() { result.map_err(|error| unsent(&error)) } else { result };
+        // The call is over, even if its outcome cannot be recorded. One that was not made, or not sent to a dev session, shows nothing
+        // of the batch API, so it is no probe either.
+        let put_off = if made && (batch.dev_session.is_none() || result.is_ok()) {
             self.leave(&Called { pass, batch: &batch, policy, result: &result }).await
         } else {
             self.release_place(&batch, pass).await;
-            None
+            self.handed_back(&batch, &result).await?
         };
         if let Ok(Answer::Later(later)) = result {
             return self.stay_open(batch, policy, (later, gone), more).await;
@@ -175,17 +186,19 @@ impl Handle {
         &self,
         message: HandleMessage,
         batch: &Batch,
-        policy: &Policy,
+        terms: &Terms,
         pass: &mut Pass,
     ) -> Result<Begun, HandleError> {
         let prepared = self.prepare(batch).await?;
+        if terms.lease.is_some() && prepared.bytes() > DEV_CALL_BYTES_MAX {
+            let limit = DEV_CALL_BYTES_MAX;
+            tracing::warn!(batch = %batch.id, limit, "too large for a dev session: the policy's own batch API is called");
+            return Ok(Begun::TooLargeForSession);
+        }
         pause(pass.times.ahead(self.world.now()).saturating_sub(CALL_AHEAD)).await;
-        let timeout = policy.batch_api.timeout.0;
+        let timeout = terms.policy.batch_api.timeout.0;
         let began = self.world.now();
-        let begun = match policy.batch_api.answers_within {
-            None => self.batches.begin(message.batch, message.attempt, timeout).await?,
-            Some(_) => self.batches.begin_with_token(message.batch, message.attempt, timeout).await?,
-        };
+        let begun = self.begin_attempt(message, terms).await?;
         let batch = match begun {
             Write::Done(batch) => batch,
             Write::Refused(None) => return Err(HandleError::UnknownBatch(message.batch)),
@@ -207,11 +220,11 @@ impl Handle {
         }
         // The switches are read once more after the beginning, so that a call begins soon after they were read, or not at all.
         if !prepared.members.is_empty() {
-            match self.policies.hold(&batch.lane).await {
-                Ok(hold) if !hold.paused => {}
-                held => {
+            match self.hindrance(&batch, terms).await {
+                Ok(None) => {}
+                hindered => {
                     self.batches.take_back(&batch).await?;
-                    return Ok(held.map(|_| Begun::Paused)?);
+                    return Ok(hindered.map(|hindrance| hindrance.unwrap_or(Begun::TooLate))?);
                 }
             }
         }
@@ -223,6 +236,29 @@ impl Handle {
             return Ok(Begun::TooLate);
         }
         Ok(Begun::Attempt(batch, prepared))
+    }
+
+    /// The write that begins an attempt.
+    async fn begin_attempt(
+        &self,
+        message: HandleMessage,
+        terms: &Terms,
+    ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
+        let HandleMessage { batch, attempt, .. } = message;
+        let BatchApi { timeout, answers_within, .. } = &terms.policy.batch_api;
+        match (&terms.lease, answers_within) {
+            (Some(lease), _) => self.batches.begin_for_session(batch, attempt, timeout.0, lease.session).await,
+            (None, Some(_)) => self.batches.begin_with_token(batch, attempt, timeout.0).await,
+            (None, None) => self.batches.begin(batch, attempt, timeout.0).await,
+        }
+    }
+
+    /// What came between the beginning of an attempt and its call: its lane was paused, or its dev session ended.
+    async fn hindrance(&self, batch: &Batch, terms: &Terms) -> Result<Option<Begun>, StoreError> {
+        if self.policies.hold(&batch.lane).await?.paused {
+            return Ok(Some(Begun::Paused));
+        }
+        Ok((!self.still_holds(batch, terms).await?).then_some(Begun::TooLate))
     }
 
     /// Reads the members that are to be called.

@@ -14,6 +14,7 @@ use fanfold::text::shorten;
 use fanfold_batch_api::{Answer, CallError, Cause, Later as Announced, Request};
 
 use crate::call::call_of;
+use crate::dev::silent_session;
 use crate::outcomes::Outcomes;
 use crate::settle::EndedAttempt;
 use crate::step::Afterwards;
@@ -85,7 +86,7 @@ impl Handle {
         } else if later.until <= now {
             match self.answer_at_the_deadline(batch, &policy).await? {
                 Some(answer) => Ok(answer),
-                None => Err(CallError::new(Cause::Silence, too_late(&policy))),
+                None => Err(no_outcome(batch, &policy)),
             }
         } else {
             return self.ask_for_answer(batch, &policy, message).await;
@@ -101,7 +102,8 @@ impl Handle {
         result: Result<Answer, CallError>,
         more: bool,
     ) -> Result<Afterwards, HandleError> {
-        let ended = EndedAttempt { result, gone: BTreeSet::new(), put_off: None };
+        let put_off = self.handed_back(batch, &result).await?;
+        let ended = EndedAttempt { result, gone: BTreeSet::new(), put_off };
         Box::pin(self.end(batch.clone(), policy, ended, more)).await
     }
 
@@ -209,6 +211,11 @@ fn pause(batch: &Batch, policy: &Policy, now: Timestamp) -> Duration {
     let within = policy.batch_api.answers_within.map_or(Duration::ZERO, |within| within.0);
     let began = batch.later.as_ref().map_or(now, |later| later.until.minus(within));
     (now.since(began) / 4).clamp(least, most)
+}
+
+/// The error of a call whose outcomes did not come in time.
+fn no_outcome(batch: &Batch, policy: &Policy) -> CallError {
+    if batch.dev_session.is_some() { silent_session() } else { CallError::new(Cause::Silence, too_late(policy)) }
 }
 
 /// The error of members whose outcome did not come in time.

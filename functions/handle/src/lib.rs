@@ -4,6 +4,7 @@ mod attempt;
 mod breaker;
 mod call;
 mod conclude;
+mod dev;
 mod drop;
 mod later;
 mod lead_on;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
+use fanfold::control::DevQueues;
 use fanfold::limits::PARTS_WITHIN;
 use fanfold::messages::{AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage};
 use fanfold::store::batches::Batches;
@@ -50,6 +52,8 @@ pub struct Handle {
     /// Calls that one kind may have at once.
     places_max: u32,
     policies: Policies,
+    /// The queues that dev sessions may have, if the stack allows these.
+    dev_queues: Option<DevQueues>,
     handle: Queue<HandleMessage>,
     ack: Queue<AckRequest>,
     notify: Queue<NotifyMessage>,
@@ -94,6 +98,7 @@ impl Handle {
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
             places_max: places_max(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
+            dev_queues: surroundings.optional(variables::DEV_QUEUES).map(DevQueues::new),
             handle: surroundings
                 .queue(variables::HANDLE_QUEUE_URL)?
                 .fair(surroundings.says_yes(variables::FAIR_QUEUES)),

@@ -38,7 +38,8 @@ pub(crate) fn settle_call(
     let EndedAttempt { result, gone, put_off } = ended;
     let asked = result.as_ref().err().and_then(|error| error.retry_after);
     let asked = asked.map(|asked| asked.delay(now).min(RETRY_AFTER_MAX)).unwrap_or_default();
-    let in_vain = put_off.is_some() && waited_in_vain(batch, now);
+    // A dev session that hands a batch back says nothing of the batch API.
+    let in_vain = put_off.is_some() && batch.dev_session.is_none() && waited_in_vain(batch, now);
     let before = open_at_call(batch, slots);
     let mut outcomes = Outcomes::of(batch);
     let mut called = if in_vain || concerns_all(&result) { before.clone() } else { slots.to_vec() };

@@ -54,6 +54,12 @@ codes! {
         "the failed items of the fan-out were reissued before; `again` reissues them nevertheless";
     PolicyInUse: CONFLICT, "policy_in_use", "Policy in use",
         "tasks of the kind wait, or are in a batch that has not ended; `?force=true` deletes the policy nevertheless";
+    DevSessionsOff: CONFLICT, "dev_sessions_off", "Dev sessions off",
+        "the stack allows no dev sessions: its parameter DevSessions is not `yes`";
+    DevSessionHeld: CONFLICT, "dev_session_held", "Dev session held",
+        "another dev session has the calls of the kind";
+    DevSessionEnded: CONFLICT, "dev_session_ended", "Dev session ended",
+        "the lease that is to be renewed was given back";
     TaskNotWaiting: CONFLICT, "task_not_waiting", "Task not waiting",
         "a batch has claimed the task, it is a duplicate, or it is still being registered";
     TaskNotFailed: CONFLICT, "task_not_failed", "Task not failed", "the task has not failed, or is a duplicate";
@@ -83,6 +89,8 @@ codes! {
         "nothing was counted: each fan-out is unknown, exact, or has ended";
     InvalidScope: UNPROCESSABLE_ENTITY, "invalid_scope", "Invalid scope",
         "the scope cannot be used: `errors` names the field with what is allowed";
+    InvalidDevSession: UNPROCESSABLE_ENTITY, "invalid_dev_session", "Invalid dev session",
+        "the dev session cannot be used; `errors` names each field and what is allowed";
     InvalidPolicy: UNPROCESSABLE_ENTITY, "invalid_policy", "Invalid policy",
         "the policy cannot be used; `errors` names each field and what is allowed";
     IdempotencyKeyReused: UNPROCESSABLE_ENTITY, "idempotency_key_reused", "Idempotency key reused",

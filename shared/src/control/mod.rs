@@ -2,6 +2,7 @@
 
 mod cancelling;
 mod dead_letters;
+mod dev;
 mod lanes;
 mod resetting;
 mod scope;
@@ -23,6 +24,7 @@ use crate::tracking::TrackingError;
 
 pub use self::cancelling::{Cancelling, Selected};
 pub use self::dead_letters::{DeadLetterError, DeadLetters, DeadQueue, Redriven};
+pub use self::dev::{DevLease, DevQueues, DevSession, HeldByAnother, NotHeld};
 pub use self::lanes::{LaneCursor, LaneStanding, LanesPage, PendingCount};
 pub use self::resetting::{ResetError, ResetPage, Resetting};
 pub use self::scope::Scope;

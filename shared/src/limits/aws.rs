@@ -27,6 +27,9 @@ pub const MESSAGES_PER_CALL_MAX: usize = 10;
 /// Bytes of one message and of one batch call. SQS takes 1 MiB since 2025; the embedded engine and many consumers 256 KiB.
 pub const MESSAGE_BYTES_MAX: usize = 256 * 1_024 - 4_096;
 
+/// SQS: characters of a queue's name.
+pub const QUEUE_NAME_MAX: usize = 80;
+
 /// SQS: the longest DelaySeconds.
 pub const DELAY_MAX: Duration = Duration::from_secs(900);
 

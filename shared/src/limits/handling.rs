@@ -130,3 +130,23 @@ pub const SENT_BYTES_MAX: u32 = 1_024 * 1_024;
 
 /// Bytes of the contents of a batch that is sent as a message, unless the policy says otherwise: what is around them has room.
 pub const SENT_BYTES_DEFAULT: u32 = 900_000;
+
+/// How long the lease of a dev session holds unless it is renewed.
+pub const DEV_LEASE: Duration = Duration::from_secs(60);
+
+/// How often a session renews its lease: two renewals may fail.
+pub const DEV_RENEWAL: Duration = Duration::from_secs(20);
+
+/// How long sending a call to the queue of a dev session may take. Together with [`CALL_WITHIN`] it bounds how late a call may come
+/// after the lease was given back.
+pub const DEV_SEND_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The longest that the outcomes of a call to a dev session may take: a batch is held up so long if its session was killed.
+pub const DEV_ANSWERS_WITHIN_MAX: Duration = Duration::from_secs(3_600);
+
+/// Bytes of the contents of a call to a dev session, and of what is around each: they fit into one message. Larger calls are made to
+/// the policy's own batch API.
+pub const DEV_CALL_BYTES_MAX: usize = 900_000;
+
+/// Bytes around a member's content in a call, at most.
+pub const DEV_MEMBER_BYTES: usize = 128;

@@ -6,7 +6,8 @@ use schemars::generate::Contract;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::limits::{
-    ANSWERS_WITHIN_MAX, ANSWERS_WITHIN_MIN, BATCH_API_TIMEOUT_MAX, DELAY_MAX, IDLE_LIMITS, RETRY_AFTER_MAX,
+    ANSWERS_WITHIN_MAX, ANSWERS_WITHIN_MIN, BATCH_API_TIMEOUT_MAX, DELAY_MAX, DEV_ANSWERS_WITHIN_MAX, IDLE_LIMITS,
+    RETRY_AFTER_MAX,
 };
 
 /// A duration as it is written out; other spellings of the units are read, too.
@@ -34,6 +35,12 @@ pub(crate) fn timeout(generator: &mut SchemaGenerator) -> Schema {
 pub(crate) fn answers_within(generator: &mut SchemaGenerator) -> Schema {
     let span = span(generator, ANSWERS_WITHIN_MIN.as_secs(), ANSWERS_WITHIN_MAX);
     json_schema!({"anyOf": [span, {"type": "null"}]})
+}
+
+/// How long after a call was sent to a dev session its outcomes may come.
+#[must_use]
+pub fn dev_answers_within(generator: &mut SchemaGenerator) -> Schema {
+    span(generator, ANSWERS_WITHIN_MIN.as_secs(), DEV_ANSWERS_WITHIN_MAX)
 }
 
 /// An optional idle limit of a fan-out.

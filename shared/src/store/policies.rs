@@ -1,5 +1,6 @@
-//! Policies, by kind, and in the same records the switches of each kind. Both are read and cached together.
+//! Policies, by kind, and in the same records the switches of each kind and the lease of its dev session. All are read and cached together.
 
+mod dev;
 mod switches;
 
 use std::collections::HashMap;
@@ -9,11 +10,12 @@ use self::switches::ALL;
 use crate::aws::attributes::{Reader, text, time};
 use crate::aws::{Item, Segment, StoreError, Table};
 use crate::clock::Timestamp;
-use crate::control::{Hold, Switches};
+use crate::control::{DevLease, Hold, Switches};
 use crate::lane::Lane;
 use crate::limits::POLICY_CACHE_MAX;
 use crate::policy::Policy;
 
+pub use self::dev::DevError;
 pub use self::switches::SwitchError;
 
 /// The key of a record.
@@ -35,6 +37,8 @@ struct Known {
     policy: Option<Arc<Policy>>,
     /// The switches of its scopes, and the switch of everything.
     switches: Arc<[Switches; 2]>,
+    /// The lease of its dev session.
+    dev: Option<Arc<DevLease>>,
 }
 
 impl Known {
@@ -131,15 +135,16 @@ impl Policies {
     async fn read_both(&self, kind: &str) -> Result<Known, StoreError> {
         let read_at = self.table.world.now();
         let keys = [kind.to_owned(), ALL.to_owned()];
-        let (mut policy, mut switches) = (None, [Switches::default(), Switches::default()]);
+        let (mut policy, mut switches, mut dev) = (None, [Switches::default(), Switches::default()], None);
         for item in self.table.get_many(KIND, &keys, &[], true).await? {
             let is_kinds = Reader::new("policies", KIND, &item).text(KIND)? == kind;
             if is_kinds {
                 policy = decode(&item)?.map(Arc::new);
+                dev = dev::decode(&item)?.map(Arc::new);
             }
             switches[usize::from(!is_kinds)] = switches::decode(&item)?;
         }
-        let known = Known { read_at, policy, switches: Arc::new(switches) };
+        let known = Known { read_at, policy, switches: Arc::new(switches), dev };
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         // A missing policy is not cached, so a policy is found as soon as it is stored.
         match &known.policy {

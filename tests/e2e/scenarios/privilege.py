@@ -82,6 +82,11 @@ def send(queue):
     return lambda stack, role: role.client("sqs").send_message(QueueUrl=stack.physical[queue], MessageBody="{}")
 
 
+def send_to_stranger(stack, role):
+    url = stack.physical["AckQueue"].rsplit("/", 1)[0] + f"/{stack.name}-develop"
+    role.client("sqs").send_message(QueueUrl=url, MessageBody="{}")
+
+
 NOBODY = {"id": {"S": "nobody"}}
 INSERT = "INSERT INTO \"{table}\" VALUE {{'id': 'nobody'}}"
 UPDATE = "UPDATE \"{table}\" SET a = 1 WHERE id = 'nobody'"
@@ -110,6 +115,7 @@ FUNCTIONS = {
     "Handle": {
         "make a batch": dynamodb("put_item", "BatchesTable", Item=NOBODY),
         "read a fan-out": dynamodb("get_item", "FanoutsTable", Key=NOBODY),
+        "send to a queue that is no dev session's": lambda stack, role: send_to_stranger(stack, role),
     },
     "Ack": {"form a batch": send("HandleQueue"), "read a task": dynamodb("get_item", "TasksTable", Key=NOBODY)},
     "Notify": {"ack": send("AckQueue"), "read all policies": dynamodb("scan", "PoliciesTable")},

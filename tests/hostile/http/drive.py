@@ -30,7 +30,8 @@ POLICIES = {
 class Server:
     """`fanfold up` on a free port, over a folder."""
 
-    def __init__(self, binary, folder):
+    def __init__(self, binary, folder, dev_queues=probes.DEV_QUEUES):
+        self.binary = binary
         self.log = pathlib.Path(folder, "serve.log")
         # Whatever a fuzzed policy or notice names, nothing leaves this process: its proxy is a port that is not listened on.
         self.nobody = socket.socket()
@@ -39,6 +40,7 @@ class Server:
         environment = {name: value for name, value in os.environ.items() if name.lower() != "no_proxy"}
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
             environment |= {name: proxy, name.lower(): proxy}
+        environment["DEV_QUEUES"] = dev_queues
         command = [binary, "up", "--listen", "127.0.0.1:0", "--data", f"{folder}/data"]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(command, cwd=folder, stderr=log, env=environment)
@@ -171,6 +173,10 @@ def look(server, journal):
     entries = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
     answered = {(entry["route"], entry["status"], entry["code"]) for entry in entries}
     answered |= probes.send(server)
+    with tempfile.TemporaryDirectory() as folder:
+        other = Server(server.binary, folder, "")
+        answered |= probes.without_dev_sessions(other)
+        other.stop()
     failures = probes.never_answered(json.loads(DESCRIPTION.read_text()), answered)
     started = time.monotonic()
     failures += truth.lost(server, entries) + truth.ordinary(server)

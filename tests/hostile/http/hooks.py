@@ -7,6 +7,8 @@ import zlib
 
 import schemathesis
 
+from probes import DEV_QUEUES
+
 UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 ITEM = re.compile(f"({UUID}):({UUID}):([0-9]+)")
 RANGE = re.compile(f"({UUID}:{UUID}):([0-9]+)-([0-9]+)")
@@ -95,6 +97,8 @@ def before_call(context, case, kwargs):
                 batch_api["url"] = "https://example.com/"
         if expression := pick(EXPRESSIONS, json.dumps(body)):
             body |= {field: expression for field in ("target", "key") if isinstance(body.get(field), str)}
+    elif case.path == "/policies/{kind}/dev" and "queue" in body:
+        body["queue"] = f"{DEV_QUEUES}probe"
     elif case.path == "/tasks" and "tasks" in body:
         kind = pick(KINDS, json.dumps(body))
         for task in body["tasks"]:

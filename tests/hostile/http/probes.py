@@ -14,6 +14,11 @@ INSIDE = {"internal", "unavailable"}
 # A fan-out expires after a minute in which nothing happens to it, at the least.
 SLOW = {"fanout_expired"}
 
+# What the ARNs of queues of dev sessions begin with.
+DEV_QUEUES = "arn:aws:sqs:local:000000000000:hostile-dev-"
+
+DEV = "/policies/{kind}/dev"
+
 # Routes that take a scope.
 SCOPED = ("/pause", "/resume", "/drain", "/tasks/cancel", "/tasks/reset")
 
@@ -33,6 +38,7 @@ def bodies():
         ("POST", "/acks", "/acks", {"items": []}),
         ("POST", "/counts", "/counts", {"counts": [{"fanout": NOBODY}]}),
         ("PUT", "/policies/{kind}", "/policies/probe", policy),
+        ("PUT", DEV, "/policies/any/dev", {"session": NOBODY, "queue": f"{DEV_QUEUES}probe"}),
         *[("POST", path, path, {"kind": "nothing.here"}) for path in SCOPED],
     ]
 
@@ -73,6 +79,32 @@ def post_outcomes(server, send):
     api.shutdown()
 
 
+def dev_sessions(send):
+    """One session has the calls of a kind, another one asks for them."""
+    policy = {"target": "kind", "batch_api": {"url": "https://example.com/"}}
+    send("PUT", "/policies/{kind}", "/policies/probe-dev", policy)
+    body = {"session": NOBODY, "queue": f"{DEV_QUEUES}probe"}
+    other = {**body, "session": "01890000-0000-7000-8000-000000000002"}
+    for wanted in (body | {"renew": True}, body, body | {"renew": True}, other, body | {"queue": "x"}, body | {"answers_within": "2h"}):
+        send("PUT", DEV, "/policies/probe-dev/dev", wanted)
+    for headers in ({}, {"origin": "https://example.com"}):
+        send("GET", DEV, "/policies/probe-dev/dev", None, headers)
+    for query in ("?session=x", f"?session={other['session']}", f"?session={NOBODY}", ""):
+        send("DELETE", DEV, f"/policies/probe-dev/dev{query}")
+    send("DELETE", DEV, "/policies/probe-dev/dev", None, {"origin": "https://example.com"})
+    for method in ("GET", "PUT", "DELETE"):
+        for named in ("nothing.here", "x:y"):
+            send(method, DEV, f"/policies/{named}/dev", body if method == "PUT" else None)
+
+
+def without_dev_sessions(server):
+    """What a stack answers that allows none."""
+    server.call("PUT", "/policies/probe", {"target": "kind", "batch_api": {"url": "https://example.com/"}})
+    body = {"session": NOBODY, "queue": f"{DEV_QUEUES}probe"}
+    status, answer = server.call("PUT", "/policies/probe/dev", body)
+    return {(f"PUT {DEV}", status, answer.get("code"))}
+
+
 def send(server):
     """Sends them; the answers as (route, status, code)."""
     answered = set()
@@ -83,6 +115,7 @@ def send(server):
         return answer
 
     post_outcomes(server, send)
+    dev_sessions(send)
     for method, route, path, body in bodies():
         send(method, route, path, b'{"x": "' + b"x" * 7_000_000 + b'"}')
         send(method, route, path, body, {"content-type": "text/plain"})

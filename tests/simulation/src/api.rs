@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use serde_json::json;
 
 use crate::clock;
+use crate::dev;
 use crate::dice::Dice;
 use crate::lock;
 use crate::mapped::MappedCall;
@@ -87,6 +88,11 @@ impl SimulatedApi {
             Way::Url(url) => url.as_str(),
             Way::Lambda(_) | Way::Sqs(_) | Way::Command(_) => "-",
         };
+        if let Some(queue) = dev::queue(batch_api) {
+            let what = format!("SEND to {queue} {} attempt {}: {}", request.key, call.attempt, members.join(" "));
+            let sent = async { self.server.to_session(queue, &request) };
+            return self.worker.call(sim, "a dev session", &what, sent).await;
+        }
         let what = format!("CALL {url} {} attempt {}: {}", request.key, call.attempt, members.join(" "));
         let made = self.make(batch_api, &request);
         let result = self.worker.call(sim, "the batch API", &what, made).await;

@@ -28,11 +28,11 @@ use crate::server::Server;
 /// Outcomes that are to be posted.
 #[derive(Clone, Debug)]
 pub(crate) struct Post {
-    at: Instant,
-    batch: Uuid,
-    attempt: u32,
-    token: String,
-    members: Vec<Value>,
+    pub(crate) at: Instant,
+    pub(crate) batch: Uuid,
+    pub(crate) attempt: u32,
+    pub(crate) token: String,
+    pub(crate) members: Vec<Value>,
 }
 
 /// Calls that are answered later.
@@ -40,7 +40,7 @@ pub(crate) struct Post {
 pub(crate) struct LaterModel {
     /// The tokens of calls, by batch and attempt.
     pub(crate) tokens: BTreeMap<(Uuid, u32), String>,
-    posts: Vec<Post>,
+    pub(crate) posts: Vec<Post>,
     /// Answers that can be asked for, and since when.
     answers: BTreeMap<(Uuid, u32), (Instant, String)>,
     /// Members of which something was posted.

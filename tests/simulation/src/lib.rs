@@ -9,6 +9,7 @@ mod cluster;
 mod contracts;
 mod control;
 mod deleted;
+mod dev;
 mod dice;
 mod ends;
 mod estimated;

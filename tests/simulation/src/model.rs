@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::control::ControlModel;
+use crate::dev::DevModel;
 use crate::estimated::EstimatedModel;
 use crate::filled::Filled;
 use crate::hooks::Hooks;
@@ -199,6 +200,8 @@ pub(crate) struct Model {
     pub(crate) control: ControlModel,
     /// Calls that are answered later.
     pub(crate) later: LaterModel,
+    /// Dev sessions.
+    pub(crate) dev: DevModel,
 }
 
 impl FanoutModel {

@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 use crate::sim::Sim;
 use crate::stats::Stats;
 use crate::steps::step_name;
-use crate::{check, deleted, estimated, later, operator, produced, readers, work};
+use crate::{check, deleted, dev, estimated, later, operator, produced, readers, work};
 
 /// The one description of tables and queues.
 pub(crate) const TEMPLATE: &str = include_str!("../../../template.yaml");
@@ -116,6 +116,9 @@ fn begin(clients: &Arc<Clients>, scenario: &Scenario) {
     }
     if !sim.plan.calm && deleted::may_be(clients) {
         clients.spawn(deleted::delete_policies(Arc::clone(clients)));
+    }
+    if !sim.plan.calm && dev::may_be(clients) {
+        clients.spawn(dev::sessions(Arc::clone(clients)));
     }
     tokio::spawn(readers::keep_reading(Arc::clone(clients)));
     tokio::spawn(later::keep_posting(Arc::clone(clients)));

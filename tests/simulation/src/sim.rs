@@ -98,6 +98,7 @@ impl Sim {
             functions.flat_map(|function| function.environment.clone()).collect();
         // Few enough for kinds to get in each other's way.
         let calls_at_once = Dice::new(seed, "stack").pick(if plan.quiet { &[4, 8][..] } else { &[2, 3, 4, 8][..] });
+        environment.insert(variables::DEV_QUEUES.to_owned(), crate::dev::QUEUES.to_owned());
         environment.insert(variables::BATCH_API_CONCURRENCY.to_owned(), calls_at_once.to_string());
         let notices_at_once = Dice::new(seed, "notify").pick(&[4, 8]);
         environment.insert(variables::NOTIFY_CONCURRENCY.to_owned(), notices_at_once.to_string());

@@ -6,6 +6,7 @@ mod again;
 mod control;
 mod counts;
 mod description;
+mod dev;
 mod duplicates;
 mod fanouts;
 mod follow;

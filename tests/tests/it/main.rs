@@ -13,6 +13,7 @@ mod control;
 mod count_budgets;
 mod crash;
 mod deleted_policies;
+mod dev;
 mod elsewhere;
 mod estimated;
 mod events;

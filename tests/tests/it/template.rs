@@ -92,7 +92,7 @@ fn a_function_reads_no_queue_but_its_own() {
 /// The function that has what a condition allows.
 fn function_of(condition: &str) -> &'static str {
     match condition {
-        "CallsFunctions" | "CallsQueues" | "FetchesSecrets" => "HandleFunction",
+        "AllowsDevSessions" | "CallsFunctions" | "CallsQueues" | "FetchesSecrets" => "HandleFunction",
         _ if condition.starts_with("Sends") || condition.starts_with("CallsBack") => "NotifyFunction",
         _ => "ProduceFunction",
     }
@@ -129,6 +129,12 @@ fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so()
         ("SendsToEventBuses", "NoticeEventBusArns"),
         ("SendsToQueues", "NoticeQueueArns"),
     ];
+    let dev = granted.remove("AllowsDevSessions").unwrap();
+    let queues = "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${AWS::StackName}-dev-*";
+    assert_eq!(dev, json!({ "Fn::Sub": queues }), "queues of dev sessions of this stack");
+    let given = json!({"Fn::Equals": [{"Ref": "DevSessions"}, "yes"]});
+    assert_eq!(document["Conditions"]["AllowsDevSessions"], given);
+    assert_eq!(document["Parameters"]["DevSessions"]["Default"], "no");
     for (condition, parameter) in named {
         let given = json!({"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, ""]}]});
         assert_eq!(

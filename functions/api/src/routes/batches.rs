@@ -55,6 +55,9 @@ struct BatchView {
     /// While its latest call is to be answered later: the deadline for its outcomes, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     answers_until: Option<u64>,
+    /// The dev session that its latest call was sent to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dev_session: Option<Uuid>,
     /// While members wait for another attempt: the last error of one of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
@@ -137,6 +140,7 @@ async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<B
         attempts: batch.attempts,
         retry_at: batch.retry_at.map(|at| at.0),
         answers_until: batch.later.as_ref().map(|later| later.until.0),
+        dev_session: batch.dev_session,
         last_error: batch.last_error.clone(),
         parts: (!batch.parts.is_empty()).then(|| batch.parts.count(&batch.unsettled())),
         members,

@@ -1,8 +1,9 @@
-//! `/policies`: stored, shown, listed, deleted.
+//! `/policies`: stored, shown, listed, deleted, and which dev session has the calls of a kind.
 
 #[cfg(feature = "openapi")]
 mod body;
 mod delete;
+mod dev;
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::Api;
 
 pub(super) fn router() -> Router<Arc<Api>> {
     let router = Router::new().route("/policies", routing::get(list));
-    router.route("/policies/{kind}", routing::get(get).put(put)).merge(delete::router())
+    router.route("/policies/{kind}", routing::get(get).put(put)).merge(delete::router()).merge(dev::router())
 }
 
 #[cfg(feature = "openapi")]
@@ -43,6 +44,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .problem(Code::InvalidPolicy)
         .end();
     delete::describe(describer);
+    dev::describe(describer);
 }
 
 /// All policies.

@@ -25,7 +25,7 @@ impl Batches {
         attempt: u32,
         timeout: Duration,
     ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
-        self.begin_with(id, attempt, timeout, None).await
+        self.begin_with((id, attempt), timeout, None, None).await
     }
 
     /// The same, where the call may be answered later: the batch has a secret from then on, for the tokens of its calls.
@@ -39,15 +39,30 @@ impl Batches {
         timeout: Duration,
     ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
         let secret = TokenSecret::new(self.table.world.secret());
-        self.begin_with(id, attempt, timeout, Some(secret)).await
+        self.begin_with((id, attempt), timeout, Some(secret), None).await
     }
 
-    async fn begin_with(
+    /// The same, where the call is sent to a dev session.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn begin_for_session(
         &self,
         id: Uuid,
         attempt: u32,
         timeout: Duration,
+        session: Uuid,
+    ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
+        let secret = TokenSecret::new(self.table.world.secret());
+        self.begin_with((id, attempt), timeout, Some(secret), Some(session)).await
+    }
+
+    async fn begin_with(
+        &self,
+        (id, attempt): (Uuid, u32),
+        timeout: Duration,
         secret: Option<TokenSecret>,
+        session: Option<Uuid>,
     ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
         let (now, worker) = (self.table.world.now(), self.table.world.uuid());
         let (over, before) = match attempt {
@@ -65,6 +80,7 @@ impl Batches {
             None => change,
         };
         let begun = change
+            .put([("dev_session", session.map(text))])
             .set("status", in_progress.clone())
             .add("attempts", number(1_u32))
             .set("worker", binary(worker.as_bytes()))

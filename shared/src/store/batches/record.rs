@@ -58,6 +58,8 @@ pub struct Batch {
     pub again_at: Option<Timestamp>,
     /// The secret of the tokens of its calls, if they may be answered later.
     pub secret: Option<TokenSecret>,
+    /// The dev session that its latest call was sent to.
+    pub dev_session: Option<Uuid>,
     /// The weight of its members together, if they have any.
     pub weight: Weight,
     /// When `sweep` last sent its message again.
@@ -194,6 +196,7 @@ impl Batch {
             again: Bits::default(),
             again_at: None,
             secret: None,
+            dev_session: None,
             weight: Weight::default(),
             woken_at: None,
             held_at: None,
@@ -236,6 +239,7 @@ impl Batch {
             ("again", bits(&self.again)),
             ("again_at", self.again_at.map(time)),
             ("secret", self.secret.as_ref().map(|secret| binary(secret.as_bytes()))),
+            ("dev_session", self.dev_session.map(text)),
             ("weight", count(self.weight.0)),
             ("woken_at", self.woken_at.map(time)),
             ("held_at", self.held_at.map(time)),
@@ -275,6 +279,7 @@ impl Batch {
             again: reader.bits("again")?,
             again_at: reader.time("again_at")?,
             secret: TokenSecret::read(reader.bytes("secret")?).map_err(|error| reader.corrupt("secret", error))?,
+            dev_session: reader.optional_parsed("dev_session")?,
             weight: Weight(reader.number("weight")?),
             woken_at: reader.time("woken_at")?,
             held_at: reader.time("held_at")?,

@@ -1,0 +1,103 @@
+//! The lease on the calls of a kind: taken, renewed and given back over the HTTP API.
+
+use std::time::Duration;
+
+use axum::http::Method;
+use fanfold::clock::World;
+use fanfold::limits::{CALL_WITHIN, DEV_LEASE, DEV_RENEWAL, DEV_SEND_TIMEOUT};
+use fanfold_client::{ClientError, Fanfold};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// Calls that had begun when the lease ended may come for so long.
+const STRAGGLERS: Duration = Duration::from_secs(1).saturating_add(CALL_WITHIN).saturating_add(DEV_SEND_TIMEOUT);
+
+/// A lease could not be taken.
+#[derive(Debug)]
+pub(super) enum LeaseError {
+    /// Another session has it.
+    Held(String),
+    /// The API refused it otherwise, or cannot be reached.
+    Api(ClientError),
+}
+
+/// The lease of this session.
+#[derive(Debug)]
+pub(super) struct Lease {
+    api: Fanfold,
+    path: String,
+    session: Uuid,
+    body: Value,
+}
+
+/// What the ARNs of queues of dev sessions begin with. None: the stack allows none.
+pub(super) async fn allowed(api: &Fanfold, kind: &str) -> Result<Option<String>, ClientError> {
+    let state = api.request(Method::GET, &format!("/policies/{kind}/dev"), None).await?;
+    Ok(state["queues"].as_str().map(str::to_owned))
+}
+
+impl Lease {
+    pub(super) fn new(api: &Fanfold, kind: &str, queue: &str, within: Duration) -> Self {
+        let session = World::system().uuid();
+        let within = humantime::format_duration(within).to_string();
+        let body = json!({"session": session, "queue": queue, "answers_within": within});
+        Self { api: api.clone(), path: format!("/policies/{kind}/dev"), session, body }
+    }
+
+    /// Takes it.
+    pub(super) async fn take(&self) -> Result<(), LeaseError> {
+        self.put(&self.body).await
+    }
+
+    /// Renews it, unless it was given back: a renewal that is late takes nothing.
+    async fn renew(&self) -> Result<(), LeaseError> {
+        let mut body = self.body.clone();
+        body["renew"] = true.into();
+        self.put(&body).await
+    }
+
+    async fn put(&self, body: &Value) -> Result<(), LeaseError> {
+        match self.api.request(Method::PUT, &self.path, Some(body)).await {
+            Ok(_) => Ok(()),
+            Err(ClientError::Api { problem, .. }) if problem.code == "dev_session_held" => {
+                Err(LeaseError::Held(problem.detail))
+            }
+            Err(error) => Err(LeaseError::Api(error)),
+        }
+    }
+
+    /// Renews it until that is refused, or it has ended because the API could not be reached. Returns why.
+    pub(super) async fn keep(&self) -> String {
+        let mut ends = Instant::now() + DEV_LEASE;
+        loop {
+            tokio::time::sleep(DEV_RENEWAL).await;
+            let asked = Instant::now();
+            match self.renew().await {
+                Ok(()) => ends = asked + DEV_LEASE,
+                Err(LeaseError::Held(problem)) => return problem,
+                Err(LeaseError::Api(error)) if is_final(&error) || Instant::now() >= ends => return error.to_string(),
+                Err(LeaseError::Api(error)) => tracing::warn!(%error, "the lease could not be renewed"),
+            }
+        }
+    }
+
+    /// Gives it back. Returns how long messages may come from then on: if the API cannot be reached, the lease ends by itself.
+    pub(super) async fn give_back(&self) -> Duration {
+        let path = format!("{}?session={}", self.path, self.session);
+        match self.api.request(Method::DELETE, &path, None).await {
+            Ok(_) => STRAGGLERS,
+            // Another session has it by now, or the kind has no policy: none is sent here.
+            Err(error) if is_final(&error) => STRAGGLERS,
+            Err(error) => {
+                crate::say::say(format_args!("fanfold: the lease ends by itself within a minute: {error}"));
+                DEV_LEASE + STRAGGLERS
+            }
+        }
+    }
+}
+
+/// Whether asking again is of no use.
+fn is_final(error: &ClientError) -> bool {
+    matches!(error, ClientError::Api { status, .. } if (400..500).contains(status) && !matches!(status, 408 | 429))
+}
