@@ -106,10 +106,11 @@ class Stack:
         self.notices += self.receive("NoticesQueue", seconds)
         return {notice["id"] for notice in self.notices if notice["source"] == f"/fanouts/{id}"}
 
-    def depth(self, queue):
-        """Messages that are in a queue, whether visible, delayed or being worked on."""
-        url = self.physical[queue]
-        return sum(map(int, self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=DEPTH)["Attributes"].values()))
+    def depth(self, queue, delayed=True):
+        """Messages that are in a queue, whether visible, being worked on or (unless they are not to be counted) delayed."""
+        names = DEPTH if delayed else DEPTH[1:]
+        found = self.sqs.get_queue_attributes(QueueUrl=self.physical[queue], AttributeNames=names)
+        return sum(map(int, found["Attributes"].values()))
 
     def arn(self, queue):
         attributes = self.sqs.get_queue_attributes(QueueUrl=self.physical[queue], AttributeNames=["QueueArn"])
@@ -131,7 +132,7 @@ class Stack:
 
 
 DEPTH = [
-    "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible",
+    "ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
 ]
 
 
