@@ -117,7 +117,7 @@ pub(crate) async fn sessions(clients: Arc<Clients>) {
     let kinds: Vec<String> = clients.scenario.kinds.iter().map(|plan| plan.versions[0].1.kind.clone()).collect();
     let mut number = 0;
     while !sim.healed() && !kinds.is_empty() {
-        sleep(dice.skewed(Duration::from_secs(1), Duration::from_secs(90))).await;
+        sleep(dice.skewed(Duration::from_secs(1), Duration::from_secs(15))).await;
         number += 1;
         session(&clients, &dice, &dice.pick(&kinds), number).await;
     }
@@ -129,7 +129,7 @@ async fn session(clients: &Clients, dice: &Dice, kind: &str, number: u32) {
     let (id, queue) = (hash(sim.seed, &["session", &number.to_string()]), format!("{QUEUES}{number}"));
     let body = |renew: bool| json!({"session": id, "queue": queue, "answers_within": WITHIN, "renew": renew});
     lock(&sim.model).dev.insert(queue.clone(), SessionModel::default());
-    let ends = Instant::now() + dice.skewed(Duration::from_secs(5), Duration::from_secs(180));
+    let ends = Instant::now() + dice.skewed(Duration::from_secs(20), Duration::from_secs(600));
     let mut holds = None;
     while Instant::now() < ends && !sim.healed() {
         let answer = ask(clients, Method::PUT, format!("/policies/{kind}/dev"), Some(body(holds.is_some()))).await;
