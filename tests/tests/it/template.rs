@@ -98,10 +98,8 @@ fn function_of(condition: &str) -> &'static str {
     }
 }
 
-/// Beside what a stack needs for itself, only what parameters name: by default nothing.
-#[test]
-fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so() {
-    let document = Template::document(TEXT).unwrap();
+/// What functions are granted under a condition, by the condition.
+fn granted_by_condition() -> BTreeMap<String, Value> {
     let mut granted = BTreeMap::new();
     for (name, function) in resources("AWS::Serverless::Function") {
         let policies = function["Policies"].as_array().cloned().unwrap_or_default();
@@ -118,6 +116,14 @@ fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so()
             granted.insert(condition.to_owned(), resource);
         }
     }
+    granted
+}
+
+/// Beside what a stack needs for itself, only what parameters name: by default nothing.
+#[test]
+fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so() {
+    let document = Template::document(TEXT).unwrap();
+    let mut granted = granted_by_condition();
     let named = [
         ("AsksFunctions", "SourceFunctionArns"),
         ("ListsBuckets", "SourceBucketArns"),
