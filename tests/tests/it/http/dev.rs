@@ -15,7 +15,7 @@ const ANNA: &str = "01890000-0000-7000-8000-00000000000a";
 const BEN: &str = "01890000-0000-7000-8000-00000000000b";
 const PATH: &str = "/policies/parcel/dev";
 
-fn session(id: &str) -> Value {
+pub(super) fn session(id: &str) -> Value {
     json!({"session": id, "queue": format!("{DEV_QUEUES}parcel-1")})
 }
 
@@ -133,17 +133,22 @@ async fn what_cannot_be_used_is_named() {
     assert_eq!(server.get(PATH).await.ok(200).get("lease"), None, "nothing was taken");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_stack_allows_no_sessions_unless_it_is_told_to() {
-    let server = Server::start().await;
-    server.put(PATH, session(ANNA)).await.ok(200);
+/// The same stack, but it allows no dev sessions.
+pub(super) fn without_sessions(server: Server) -> Server {
     let allowed = server.stack.surroundings().clone();
     let without =
         Surroundings::new(allowed.dynamodb.clone(), allowed.sqs.clone(), allowed.world.clone(), move |name| {
             allowed.named(name).filter(|_| name != "DEV_QUEUES")
         });
     let router = routes(&server.stack, Arc::new(Api::from_environment(&without).unwrap()));
-    let server = Server { router, ..server };
+    Server { router, ..server }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stack_allows_no_sessions_unless_it_is_told_to() {
+    let server = Server::start().await;
+    server.put(PATH, session(ANNA)).await.ok(200);
+    let server = without_sessions(server);
     assert_eq!(server.get(PATH).await.ok(200), json!({"allowed": false}), "no call goes to the session any more");
     let (detail, _) = server.put(PATH, session(ANNA)).await.problem(409, "dev_sessions_off");
     assert!(detail.contains("DevSessions=yes"), "{detail}");

@@ -7,6 +7,7 @@ use fanfold::limits::SWITCHES_PER_KIND_MAX;
 use fanfold_tests::{Crash, ScriptedApi, TestStack};
 use serde_json::{Value, json};
 
+use super::dev::{session, without_sessions};
 use super::{HttpAnswer, NOBODY, Server, description, parcel};
 
 /// What any route may return, and no request to these routers can ask for.
@@ -21,6 +22,7 @@ fn taken(template: &str) -> Value {
         "/counts" => json!({"counts": [{"fanout": NOBODY}]}),
         "/tasks" => json!({"tasks": [{"kind": "parcel", "content": {"depot": "x"}}]}),
         "/policies/{kind}" => json!({"target": "content.depot", "batch_api": {"url": "https://example.com"}}),
+        "/policies/{kind}/dev" => session(NOBODY),
         "/batches/{id}/outcomes" => json!({"members": [{"id": NOBODY, "outcome": "succeeded"}]}),
         "/pause" | "/resume" | "/drain" | "/tasks/cancel" | "/tasks/reset" => json!({"kind": "parcel"}),
         _ => json!({}),
@@ -41,6 +43,7 @@ fn refused(code: &str, template: &str) -> Value {
         ("unknown_policy", _) => json!({"kind": "nothing"}),
         ("invalid_acks", _) => json!({"items": [format!("{NOBODY}:{NOBODY}:0")]}),
         ("invalid_policy", _) => json!({"target": "(", "batch_api": {"url": "https://example.com"}}),
+        ("invalid_dev_session", _) => json!({"session": NOBODY, "queue": "AckQueue"}),
         ("invalid_reissue", _) => json!({"max_batch": 0}),
         ("idempotency_key_reused", "/fanouts/{id}/reissue") => json!({"missing": true}),
         ("idempotency_key_reused", "/tasks") => json!({"tasks": [{"kind": "parcel", "content": {"depot": "y"}}]}),
@@ -71,6 +74,22 @@ async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> H
         }
         "invalid_parameter" if template == "/policies/{kind}" => {
             server.send(method, &format!("{path}?force=perhaps"), &[], body).await
+        }
+        "dev_sessions_off" => {
+            let server = without_sessions(Server::start().await);
+            server.send(method, &path, &[], body).await
+        }
+        "dev_session_held" => {
+            let path = template.replace("{kind}", "parcel");
+            server.put(&path, session(&fanout)).await.ok(200);
+            server.send(method, &format!("{path}?session={NOBODY}"), &[], body).await
+        }
+        "dev_session_ended" => {
+            let body = json!({"renew": true, "session": NOBODY, "queue": session(NOBODY)["queue"]});
+            server.send(method, &template.replace("{kind}", "parcel"), &[], body.to_string()).await
+        }
+        "invalid_parameter" if template.ends_with("/dev") => {
+            server.send(method, &format!("{path}?session=me"), &[], body).await
         }
         "policy_in_use" => {
             server.post("/tasks", taken("/tasks")).await.ok(202);
