@@ -40,6 +40,7 @@ fn refused(code: &str, template: &str) -> Value {
         ("invalid_producer", _) => json!({"producer": {"source": {"url": "ftp://example.com"}}}),
         ("invalid_tasks", _) => json!({"tasks": [{"kind": "nothing", "content": {}}]}),
         ("invalid_scope", _) => json!({}),
+        ("unknown_policy", "/policies/{kind}/dev") => taken(template),
         ("unknown_policy", _) => json!({"kind": "nothing"}),
         ("invalid_acks", _) => json!({"items": [format!("{NOBODY}:{NOBODY}:0")]}),
         ("invalid_policy", _) => json!({"target": "(", "batch_api": {"url": "https://example.com"}}),
