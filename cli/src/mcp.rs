@@ -16,9 +16,10 @@ const PROGRAM: &str = "fanfold-mcp";
 ///   fanfold mcp                                    the stack that `fanfold up` runs, to read only
 ///   fanfold mcp --allow-actions -- --stack shop    a deployed stack, with actions
 ///
-/// It communicates over standard input and output, as assistants expect of such servers. The options
-/// after `--` say which stack, as for all clients of a stack. It needs the program fanfold-mcp, beside
-/// this one or on the PATH: `cargo install --locked --path mcp`.
+/// It communicates over standard input and output, as assistants expect of such
+/// servers. The options after `--` say which stack, as for all clients of a stack.
+/// It needs the program fanfold-mcp, beside this one or on the PATH: `cargo install
+/// --locked --path mcp`.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct McpArgs {

@@ -13,8 +13,8 @@ use crate::failure::Failure;
 
 /// Shows batches: lane, status, attempts, and the outcome of each member.
 ///
-/// `fanfold tasks get` shows which batch has claimed a task. The exit status is 2 if one of the
-/// batches does not exist.
+/// `fanfold tasks get` shows which batch has claimed a task. The exit status is 2
+/// if one of the batches does not exist.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct BatchesArgs {

@@ -11,9 +11,9 @@ use crate::failure::Failure;
 
 /// Cancels a fan-out: no more calls begin for it.
 ///
-/// Calls in progress run to their end, and their outcomes count; all other items that are not done
-/// count as missing. `fanfold wait` waits until nothing is in progress. Cancelling again does no
-/// harm. The exit status is
+/// Calls in progress run to their end, and their outcomes count; all other items
+/// that are not done count as missing. `fanfold wait` waits until nothing is in
+/// progress. Cancelling again does no harm. The exit status is
 ///
 ///   0   the fan-out is cancelled
 ///   1   it has completed, failed or expired, or the stack cannot be reached

@@ -28,8 +28,8 @@ use crate::stop::Stop;
 ///
 ///   fanfold dashboard --endpoint https://….execute-api.eu-west-1.amazonaws.com
 ///
-/// The page's requests go on to the stack's HTTP API, signed with your credentials. Only the page can
-/// send them.
+/// The page's requests go on to the stack's HTTP API, signed with your credentials.
+/// Only the page can send them.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct DashboardArgs {

@@ -19,8 +19,8 @@ use crate::say::say;
 ///   fanfold lanes --kind parcel           lanes of a kind
 ///   fanfold lanes --paused                lanes that are paused
 ///
-/// Only the first hundred records of a lane, in its order, are counted: if there are more, `≥` is
-/// before the numbers.
+/// Only the first hundred records of a lane, in its order, are counted: if there
+/// are more, `≥` is before the numbers.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct LanesArgs {

@@ -17,9 +17,10 @@ use crate::failure::Failure;
 ///   fanfold redrive handle ack    moves those of these steps back
 ///   fanfold redrive --all         moves all of them back
 ///
-/// A message is a dead letter after its step failed five times. Fix the cause first: see the logs of
-/// the step. No message is lost. A message may be moved twice, which does no harm. Only counts of
-/// estimated fan-outs would count twice: such messages stay. The exit status is
+/// A message is a dead letter after its step failed five times. Fix the cause
+/// first: see the logs of the step. No message is lost. A message may be moved
+/// twice, which does no harm. Only counts of estimated fan-outs would count twice:
+/// such messages stay. The exit status is
 ///
 ///   0   they are listed, or moved
 ///   1   some of them stay, or the stack cannot be reached

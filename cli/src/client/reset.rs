@@ -16,8 +16,9 @@ use crate::say::say;
 ///   fanfold reset ID ID         these tasks
 ///   fanfold reset --kind mail   all of the kind that failed and are not items
 ///
-/// Tasks that are items of a fan-out are called again by `fanfold reissue`. With --kind, the command
-/// reads the records of all batches. Resetting a task again does no harm. The exit status is
+/// Tasks that are items of a fan-out are called again by `fanfold reissue`. With
+/// --kind, the command reads the records of all batches. Resetting a task again
+/// does no harm. The exit status is
 ///
 ///   0   their work is registered again
 ///   1   some have not failed, are items, or cannot be accepted any more; or the stack cannot be reached

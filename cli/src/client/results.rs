@@ -15,8 +15,8 @@ use crate::failure::Failure;
 
 /// Lists the results of a fan-out's tasks as NDJSON.
 ///
-/// There is a JSON object per line for each task that succeeded or failed, with its result if the policy
-/// keeps results.
+/// There is a JSON object per line for each task that succeeded or failed, with its
+/// result if the policy keeps results.
 ///
 ///   fanfold results ID | jq -c 'select(.outcome == "succeeded") | .result'
 #[derive(Debug, Args)]

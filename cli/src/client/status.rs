@@ -12,9 +12,9 @@ use crate::failure::Failure;
 
 /// Shows a fan-out's state and counts.
 ///
-/// With --watch it shows on standard error how they change, until the fan-out has ended. The exit
-/// status is 0, whatever the fan-out's state is; 2 if there is no such fan-out; 1 if the stack
-/// cannot be reached.
+/// With --watch it shows on standard error how they change, until the fan-out has
+/// ended. The exit status is 0, whatever the fan-out's state is; 2 if there is no
+/// such fan-out; 1 if the stack cannot be reached.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct StatusArgs {

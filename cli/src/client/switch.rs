@@ -17,9 +17,9 @@ use crate::failure::Failure;
 ///   fanfold pause --kind parcel --target NY/005    a target, with all its partitions
 ///   fanfold pause --all                            everything
 ///
-/// No call of the scope begins later than 7 seconds after this. Calls that had begun run to their end,
-/// and count. Tasks are registered as usual, and wait; no message is sent for them. Pausing again changes
-/// nothing.
+/// No call of the scope begins later than 7 seconds after this. Calls that had
+/// begun run to their end, and count. Tasks are registered as usual, and wait; no
+/// message is sent for them. Pausing again changes nothing.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct PauseArgs {
@@ -31,8 +31,8 @@ pub(crate) struct PauseArgs {
 
 /// Resumes a lane, a target, a kind, or everything that is paused, or that drains.
 ///
-/// Give the same options as to `pause`: a target that was paused on its own stays paused when its
-/// kind is resumed. `fanfold switches` lists what is paused.
+/// Give the same options as to `pause`: a target that was paused on its own stays
+/// paused when its kind is resumed. `fanfold switches` lists what is paused.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ResumeArgs {
@@ -44,8 +44,8 @@ pub(crate) struct ResumeArgs {
 
 /// Forms the batches of a lane, a target, a kind, or everything at once, without linger.
 ///
-/// It ends by itself when all that waits now is in a batch, or with `fanfold resume`. If the
-/// scope is paused, the pause ends.
+/// It ends by itself when all that waits now is in a batch, or with `fanfold
+/// resume`. If the scope is paused, the pause ends.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct DrainArgs {

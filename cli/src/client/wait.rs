@@ -24,8 +24,8 @@ const TIME_IS_UP: u8 = 4;
 
 /// Waits until a fan-out has ended, and shows how it ended.
 ///
-/// A fan-out that was cancelled or failed has ended when nothing of it is in progress any more.
-/// The exit status is
+/// A fan-out that was cancelled or failed has ended when nothing of it is in
+/// progress any more. The exit status is
 ///
 ///   0   it completed, and no item failed
 ///   1   the stack cannot be reached, or another error

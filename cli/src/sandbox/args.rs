@@ -14,10 +14,11 @@ use super::percent::Percent;
 
 /// Serves a batch API to try against.
 ///
-/// It accepts what every batch API of Fanfold receives, at any path, and returns one outcome per member. With --as, it
-/// accepts what a well-known API does, and answers as that API. The options say how slow, busy and faulty it is. The same
-/// calls get the same answers again: what happens is drawn from --seed, the Idempotency-Key, and the ids and contents of
-/// members.
+/// It accepts what every batch API of Fanfold receives, at any path, and returns
+/// one outcome per member. With --as, it accepts what a well-known API does, and
+/// answers as that API. The options say how slow, busy and faulty it is. The same
+/// calls get the same answers again: what happens is drawn from --seed, the
+/// Idempotency-Key, and the ids and contents of members.
 ///
 /// `GET /counts` returns what has been counted since the start, as JSON. The sandbox also prints it when it stops.
 ///

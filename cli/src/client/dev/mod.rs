@@ -46,15 +46,17 @@ const AROUND: Duration = Duration::from_secs(60);
 ///   fanfold dev --stack shop --kind parcel --call http://localhost:8000/parcels
 ///   fanfold dev --stack shop --kind parcel -- python3 handle.py
 ///
-/// Everything else of the policy stays as it is: grouping, rates, attempts, and how the request is
-/// written. With --call the request is the one that the deployed stack would send, to another
-/// address. A program reads each call from standard input and writes its answer to standard output.
+/// Everything else of the policy stays as it is: grouping, rates, attempts, and how
+/// the request is written. With --call the request is the one that the deployed
+/// stack would send, to another address. A program reads each call from standard
+/// input and writes its answer to standard output.
 ///
 /// The outcomes are real. The stack must be deployed with the parameter DevSessions=yes.
 ///
-/// Ctrl-C or SIGTERM hands the kind back: calls in progress end, and what was not called yet is
-/// called by the stack again. A second one ends the command at once. The stack notices within a
-/// minute, and calls what it had sent here again after --answers-within.
+/// Ctrl-C or SIGTERM hands the kind back: calls in progress end, and what was not
+/// called yet is called by the stack again. A second one ends the command at once.
+/// The stack notices within a minute, and calls what it had sent here again after
+/// --answers-within.
 ///
 /// The exit status is
 ///

@@ -12,9 +12,9 @@ use crate::policies::{self, FilePolicy};
 
 /// Stores policies, each in place of its kind's earlier one, and says what changed.
 ///
-/// All are checked before the first is stored. They are stored one after the other: if one
-/// is refused, those before it are stored. Workers may use a kind's earlier policy for some
-/// seconds more. The exit status is
+/// All are checked before the first is stored. They are stored one after the other:
+/// if one is refused, those before it are stored. Workers may use a kind's earlier
+/// policy for some seconds more. The exit status is
 ///
 ///   0   all are stored
 ///   1   the stack cannot be reached, or another error: repeat it

@@ -16,8 +16,9 @@ const IN_USE: u8 = 3;
 /// Deletes the policy of a kind, unless tasks of the kind wait.
 ///
 /// It may miss tasks that were registered in the last seconds. No task is lost:
-/// those of a kind without a policy wait, and are handled within minutes after a policy of the
-/// kind is stored again. What is paused stays paused until it is resumed. The exit status is
+/// those of a kind without a policy wait, and are handled within minutes after a
+/// policy of the kind is stored again. What is paused stays paused until it is
+/// resumed. The exit status is
 ///
 ///   0   it is deleted
 ///   1   the stack cannot be reached, or another error: repeat it

@@ -31,12 +31,13 @@ const REFUSED: u8 = 3;
 /// Bytes of a task that is spread over several lines.
 const SPREAD_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
 
-/// Shows where tasks belong by a policy, without registering them. If the policy describes how its
-/// batch API is called, shows the requests, without a call.
+/// Shows where tasks belong by a policy, without registering them. If the policy
+/// describes how its batch API is called, shows the requests, without a call.
 ///
-/// The contents of tasks are read from standard input, one JSON value per line; a single value
-/// may be spread over several lines. Tasks of several lines make one batch, as far as their lane and
-/// the size of batches (`max_batch`, `max_weight`, `max_batch_bytes`, `distinct`) allow.
+/// The contents of tasks are read from standard input, one JSON value per line; a
+/// single value may be spread over several lines. Tasks of several lines make one
+/// batch, as far as their lane and the size of batches (`max_batch`, `max_weight`,
+/// `max_batch_bytes`, `distinct`) allow.
 ///
 ///   echo '{"depot": "117"}' | fanfold policy try parcel           by the stack's policy
 ///   echo '{"depot": "117"}' | fanfold policy try -f policy.yaml   without a stack

@@ -16,9 +16,10 @@ use crate::say::say;
 ///   fanfold tasks cancel ID ID                           these tasks
 ///   fanfold tasks cancel --kind parcel --target NY/005   all that wait there
 ///
-/// If a task is an item of a fan-out, the item counts as failed. The task's key is released. With
-/// --kind, tasks that are registered meanwhile may be cancelled, too. Use `fanfold pause` first, so
-/// that no batch claims tasks meanwhile. The exit status is
+/// If a task is an item of a fan-out, the item counts as failed. The task's key is
+/// released. With --kind, tasks that are registered meanwhile may be cancelled,
+/// too. Use `fanfold pause` first, so that no batch claims tasks meanwhile. The
+/// exit status is
 ///
 ///   0   they are cancelled
 ///   1   batches have claimed some of them, which are named; or the stack cannot be reached

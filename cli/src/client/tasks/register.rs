@@ -28,10 +28,10 @@ const BAD_ROWS: u8 = 3;
 
 /// Registers tasks: those of a file, or of standard input, however many.
 ///
-/// A line of NDJSON is a task: {"kind": "parcel", "content": {…}}, and perhaps its "id".
-/// With --kind, a line, or a row of CSV, is the content of a task of that kind. Rows are
-/// sent in requests of at most 1,000. A row that cannot be accepted is shown by its line,
-/// and the others are registered. The exit status is
+/// A line of NDJSON is a task: {"kind": "parcel", "content": {…}}, and perhaps its
+/// "id". With --kind, a line, or a row of CSV, is the content of a task of that
+/// kind. Rows are sent in requests of at most 1,000. A row that cannot be accepted
+/// is shown by its line, and the others are registered. The exit status is
 ///
 ///   0   all rows are registered, or were registered before
 ///   1   the stack cannot be reached, or another error: repeat it under the same key
