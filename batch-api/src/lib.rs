@@ -12,6 +12,7 @@ mod lambda;
 mod mapping;
 mod secrets;
 mod shape;
+mod shown;
 mod sqs;
 mod url;
 
@@ -24,3 +25,4 @@ pub use fanfold::retry_after::RetryAfter;
 pub use mapping::{Head, Mapping, Reading, Readings};
 pub use secrets::Secrets;
 pub use shape::{Reply, SentCall, SentMember, Shape};
+pub use shown::ShownRequest;

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::connection::Connection;
 use super::print::{paragraphs, state, table};
-use super::view::{moment, shown, word};
+use super::view::{moment, request_text, shown, word};
+use crate::count::count;
 use crate::failure::Failure;
 
 /// Shows batches: lane, status, attempts, and the outcome of each member.
@@ -21,6 +22,10 @@ pub(crate) struct BatchesArgs {
     /// The batches.
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
+    /// Show the request of each batch's call, too, written again from the contents of
+    /// its tasks and the policy as it is now.
+    #[arg(long)]
+    request: bool,
     #[command(flatten)]
     connection: Connection,
 }
@@ -29,7 +34,11 @@ pub(super) async fn run(args: BatchesArgs) -> Result<ExitCode, Failure> {
     let stack = args.connection.stack()?;
     let mut batches = Vec::new();
     for id in &args.ids {
-        batches.push(stack.api.batch(id).await.map_err(|error| stack.failed(error))?);
+        let mut batch = stack.api.batch(id).await.map_err(|error| stack.failed(error))?;
+        if args.request {
+            batch["request"] = stack.api.batch_request(id).await.map_err(|error| stack.failed(error))?;
+        }
+        batches.push(batch);
     }
     stack.print(|| json!({ "batches": batches }), || paragraphs(&batches, text))?;
     Ok(ExitCode::SUCCESS)
@@ -48,7 +57,24 @@ fn text(batch: &Value) -> String {
     row("last error", batch["last_error"].as_str().map(shown));
     lines.push(String::new());
     lines.push(members(batch));
+    if batch["request"].is_object() {
+        lines.extend([String::new(), request(&batch["request"])]);
+    }
     lines.join("\n")
+}
+
+fn request(of: &Value) -> String {
+    let mut text = match of["problem"].as_str() {
+        Some(problem) => format!("no request: {problem}"),
+        None => {
+            let members = of["members"].as_array().map_or(0, Vec::len) as u64;
+            format!("request for {}\n{}", count(members, "member", "members"), request_text(&of["request"]))
+        }
+    };
+    for left_out in of["left_out"].as_array().into_iter().flatten() {
+        text.push_str(&format!("\n  without {}: {}", word(&left_out["id"]), shown(word(&left_out["problem"]))));
+    }
+    text
 }
 
 fn members(batch: &Value) -> String {

@@ -75,6 +75,27 @@ pub(super) fn shown(text: &str) -> String {
     beginning(text.as_bytes(), TEXT_BYTES_MAX)
 }
 
+/// The request of a batch API, as the API shows it: its line, its headers, and its body, indented.
+pub(super) fn request_text(request: &Value) -> String {
+    let to = [word(&request["method"]), word(&request["to"])].join(" ");
+    let mut lines = vec![to.trim_start().to_owned()];
+    for (name, value) in request["headers"].as_object().into_iter().flatten() {
+        lines.push(format!("{name}: {}", word(value)));
+    }
+    lines.push(format!("Idempotency-Key: {}", word(&request["idempotency_key"])));
+    let body = word(&request["body"]);
+    lines.push(String::new());
+    lines.extend(body.lines().map(str::to_owned));
+    let whole = request["body_bytes"].as_u64().unwrap_or_default();
+    if whole > body.len() as u64 {
+        lines.push(format!("… {} more bytes", HumanCount(whole - body.len() as u64)));
+    }
+    // What tasks contain must not steer a terminal.
+    let plain = |line: &String| line.replace(char::is_control, "\u{fffd}");
+    let indented = |line: String| if line.is_empty() { line } else { format!("  {line}") };
+    lines.iter().map(plain).map(indented).collect::<Vec<_>>().join("\n")
+}
+
 /// A word of the API's, such as an id or a status.
 pub(super) fn word(value: &Value) -> &str {
     value.as_str().unwrap_or_default()

@@ -100,6 +100,14 @@ impl Fanfold {
         self.http.call(Method::GET, &format!("/batches/{}", encoded(id)), None, None).await
     }
 
+    /// The request that a batch's batch API is called with, as the API shows it.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn batch_request(&self, id: &str) -> Result<Value, ClientError> {
+        self.http.call(Method::GET, &format!("/batches/{}/request", encoded(id)), None, None).await
+    }
+
     /// Cancels a task that no batch has claimed. Returns it.
     ///
     /// # Errors

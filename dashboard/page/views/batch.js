@@ -1,12 +1,37 @@
-// A batch: its members, their outcomes, its attempts, and what the batch API said last.
+// A batch: its members, their outcomes, its attempts, what the batch API said last, and the request it is called with.
 import {Ago, Facts, Id, Problem, State, Table, html, useState} from "../ui.js";
 import {get, useLive} from "../api.js";
-import {count, moment, several} from "../format.js";
+import {bytes, count, moment, several} from "../format.js";
 
 async function load(id, signal) {
   const batch = await get(`/batches/${id}`, signal);
   const results = batch.members.some((member) => member.outcome === "succeeded") ? await get(`/batches/${id}/results`, signal) : {results: []};
   return {batch, results: new Map(results.results.map((result) => [result.id, result]))};
+}
+
+/** Where a request is sent, its headers and its body, as text. */
+function requestText({method, to, idempotency_key, headers, body, body_bytes}) {
+  const names = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const left = body_bytes - new TextEncoder().encode(body).length;
+  return [[method, to].filter(Boolean).join(" "), ...names, `Idempotency-Key: ${idempotency_key}`, "", left > 0 ? `${body}… ${bytes(left)} more` : body].join("\n");
+}
+
+/** The request of the batch's call: it is written again when it is looked at, and once more after a call. */
+function RequestOf({batch}) {
+  const [open, setOpen] = useState(false);
+  return html`<details class="card" onToggle=${(event) => setOpen(event.target.open)}><summary>Request</summary>${open && html`<${Request} batch=${batch} />`}</details>`;
+}
+
+function Request({batch}) {
+  const {data, error} = useLive((signal) => get(`/batches/${batch.id}/request`, signal), [batch.id, batch.status, batch.attempts], 5000, () => true);
+  if (!data) return error ? html`<${Problem} error=${error} />` : html`<p class="quiet">Reading…</p>`;
+  const {members, left_out = [], request, problem} = data;
+  return html`<p class="quiet">Written again from the contents of the tasks and the policy as it is now: ${batch.status === "done"
+      ? "one call for all members that were not dropped." : "the call that runs or comes next."}</p>
+    ${problem && html`<p class="problem">There is no request: ${problem}</p>`}
+    ${request && html`<p>For ${several(members.length, "member")}, ${bytes(request.body_bytes)}:</p><pre class="json" tabindex="0">${requestText(request)}</pre>`}
+    ${left_out.length > 0 && html`<ul>${left_out.slice(0, 20).map((at) => html`<li key=${at.id}>Without <${Id} kind="tasks" id=${at.id} />: ${at.problem}</li>`)}</ul>`}
+    ${left_out.length > 20 && html`<p class="quiet">And ${count(left_out.length - 20)} more.</p>`}`;
 }
 
 const OUTCOMES = ["", "pending", "succeeded", "failed", "dropped"];
@@ -26,10 +51,11 @@ export function BatchView({id}) {
     <${Problem} error=${error} />
     <${Facts} facts=${[
       ["Id", html`<span class="id">${batch.id}</span>`], ["Kind", batch.kind], ["Target", batch.target], ["Lane", html`<span class="id">${batch.lane}</span>`],
-      ["Attempts", count(batch.attempts)], ["Parts still to be called", batch.parts && batch.parts.join(", ")],
+      ["Attempts", count(batch.attempts)], ["Parts still to be called", batch.parts && count(batch.parts)],
       ["Formed", html`<${Ago} at=${batch.created_at} />`], ["Last changed", html`<${Ago} at=${batch.updated_at} />`],
       ["Called again", batch.retry_at && html`<${Ago} at=${batch.retry_at} />`],
       ["Answered later, until", batch.answers_until && moment(batch.answers_until)],
+      ["Sent to the dev session", batch.dev_session && html`<span class="id">${batch.dev_session}</span>`],
       ["Last error", batch.last_error && html`<span class="bad">${batch.last_error}</span>`],
       ["Notice", batch.notice && `${batch.notice.state}${batch.notice.error ? `: ${batch.notice.error}` : ""}`],
     ]} />
@@ -40,5 +66,6 @@ export function BatchView({id}) {
         <td><${Id} kind="tasks" id=${member.id} /></td><td><${State} state=${member.outcome} /></td><td>${member.code ?? ""}</td><td>${said(member)}</td>
       </tr>`)}<//>
       ${members.length > 1000 && html`<p class="quiet">The first 1,000 are shown.</p>`}
-    </section>`;
+    </section>
+    <${RequestOf} batch=${batch} />`;
 }

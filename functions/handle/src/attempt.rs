@@ -268,7 +268,17 @@ impl Handle {
 
     /// Reads the members of the call that an open attempt is for.
     pub(crate) async fn members_asked(&self, batch: &Batch) -> Result<Vec<CallMember>, HandleError> {
-        Ok(self.prepare_slots(batch, batch.asked()).await?.members)
+        Ok(self.members_at(batch, batch.asked()).await?.0)
+    }
+
+    /// Reads the members in these slots. Also returns the slots whose task no longer exists.
+    pub(crate) async fn members_at(
+        &self,
+        batch: &Batch,
+        slots: Vec<usize>,
+    ) -> Result<(Vec<CallMember>, BTreeSet<usize>), HandleError> {
+        let Prepared { members, gone, .. } = self.prepare_slots(batch, slots).await?;
+        Ok((members, gone))
     }
 
     async fn prepare_slots(&self, batch: &Batch, slots: Vec<usize>) -> Result<Prepared, HandleError> {

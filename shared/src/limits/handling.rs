@@ -25,6 +25,9 @@ pub const ANSWER_BYTES_MAX: usize = 6 * 1_024 * 1_024;
 /// Bytes shown of an entry of an answer that names no member.
 pub const ENTRY_BYTES_MAX: usize = 80;
 
+/// Bytes shown of the body of a request. A Lambda function returns 6 MB at most, and JSON doubles quotation marks.
+pub const SHOWN_BODY_BYTES_MAX: usize = 1_024 * 1_024;
+
 /// Bytes shown of a body that is no answer.
 pub const EXCERPT_BYTES_MAX: usize = 200;
 

@@ -3,6 +3,7 @@
 mod ack_shapes;
 mod acks;
 mod again;
+mod batch_request;
 mod control;
 mod counts;
 mod description;

@@ -110,6 +110,13 @@ async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> H
             let path = template.replace("{id}", &server.stack.only_batch().await.id.to_string());
             server.send(method, &path, &[("fanfold-token", &token)], body).await
         }
+        "unknown_policy" if template.ends_with("/request") => {
+            server.post("/tasks", taken("/tasks")).await.ok(202);
+            server.stack.drain().await;
+            server.send("DELETE", "/policies/parcel?force=true", &[], "").await.ok(200);
+            let batch = server.stack.only_batch().await.id.to_string();
+            server.send(method, &template.replace("{id}", &batch), &[], body).await
+        }
         "task_not_waiting" | "task_not_failed" => {
             let tasks = server.post("/tasks", taken("/tasks")).await.ok(202);
             server.stack.drain().await;

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use fanfold::grouping::{self, BatchSize, Filling, Load};
 use fanfold::ids::TaskId;
-use fanfold::policy::{Policy, Way};
+use fanfold::policy::Policy;
 use fanfold_batch_api::{Answer, Call, CallError, CallMember, MemberOutcome, Reading, Request};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::Tried;
-use crate::client::view::shown;
+use crate::client::view::{request_text, shown};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
@@ -110,35 +110,13 @@ impl Batch {
     fn request(&self, policy: &Policy, request: &Request<'_>) -> Result<Shown, Failure> {
         let unusable = |error: CallError| Failure::from(Fault::new("the request", error));
         let lines: Vec<u64> = self.members.iter().map(|(line, _)| *line).collect();
-        let (mut method, mut headers, mut url) = ("POST", Vec::new(), policy.batch_api.way.field().to_owned());
-        if let Way::Url(given) = &policy.batch_api.way {
-            url.clone_from(given);
-            headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
+        let shown = request.shown(&policy.batch_api, usize::MAX).map_err(unusable)?;
+        let request_json = json!(shown);
+        let mut text = format!("request\n{}", request_text(&request_json));
+        for (at, problem) in request.mapping.iter().flat_map(|mapping| &mapping.unfit) {
+            text.push_str(&format!("\n  without line {}: {problem}", lines.get(*at).copied().unwrap_or_default()));
         }
-        if let Some(mapping) = &request.mapping {
-            let hidden = |name: String| (name.clone(), Value::String(format!("[secret {name}]")));
-            let secrets: Map<String, Value> = mapping.secrets().into_iter().map(hidden).collect();
-            let head = mapping.head(&request.key, secrets).map_err(unusable)?;
-            (method, url) = (mapping.method.name(), head.url(&url));
-            headers = head.headers;
-            if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
-                headers.push(("Content-Type".to_owned(), mapping.media_type().to_owned()));
-            }
-        }
-        headers.push(("Idempotency-Key".to_owned(), request.key.clone()));
-        let body = String::from_utf8_lossy(&request.body).into_owned();
-        let mut text = format!("request\n  {method} {url}");
-        headers.iter().for_each(|(name, value)| text.push_str(&format!("\n  {name}: {value}")));
-        text.push('\n');
-        body.lines().for_each(|line| text.push_str(&format!("\n  {line}")));
-        if let Some(mapping) = &request.mapping {
-            for (at, problem) in &mapping.unfit {
-                text.push_str(&format!("\n  without line {}: {problem}", lines.get(*at).copied().unwrap_or_default()));
-            }
-        }
-        let headers: Map<String, Value> = headers.into_iter().map(|(name, value)| (name, value.into())).collect();
-        let request = json!({"method": method, "url": url, "headers": headers, "body": body});
-        Ok(Shown { json: json!({"lines": lines, "request": request}), text })
+        Ok(Shown { json: json!({"lines": lines, "request": request_json}), text })
     }
 
     fn answer(&self, request: &Request<'_>, given: &Given) -> Shown {
