@@ -181,9 +181,9 @@ impl Sweep {
             }
             return Err(error);
         }
+        seen.finish();
         self.record.put(&seen.findings).await?;
         metrics::counter!(SWEEPS).increment(1);
-        seen.measure();
         Ok(report)
     }
 

@@ -1,7 +1,9 @@
 //! What a sweep sees on its way that a person may have to know: it is recorded for `GET /health`, and measured.
 
+use std::collections::BTreeMap;
+
 use fanfold::clock::Timestamp;
-use fanfold::limits::{HINT_LOST_AFTER, TASKS_STALE_AFTER, WORK_STALE_AFTER};
+use fanfold::limits::{CALLS_FAIL_AFTER, CALLS_FAIL_ATTEMPTS, HINT_LOST_AFTER, TASKS_STALE_AFTER, WORK_STALE_AFTER};
 use fanfold::metrics::{FINDINGS, OLDEST_BATCH, OLDEST_WAITING};
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::fanouts::Fanout;
@@ -22,17 +24,19 @@ pub(crate) struct Seen {
     waiting: Option<Timestamp>,
     /// When the oldest batch was formed that is not done, paused lanes left out.
     batch: Option<Timestamp>,
+    /// The kinds whose calls fail: the oldest batch that waits for another one, and why.
+    failing: BTreeMap<String, (Timestamp, String)>,
 }
 
 impl Seen {
     pub(crate) fn new(now: Timestamp) -> Self {
-        Self { now, findings: Findings::default(), waiting: None, batch: None }
+        Self { now, findings: Findings::default(), waiting: None, batch: None, failing: BTreeMap::new() }
     }
 
     /// Adds a finding if it has stood for long.
-    fn add(&mut self, what: What, since: Timestamp, name: &str) {
+    fn add(&mut self, what: What, since: Timestamp, name: &str, error: Option<&str>) {
         if self.now.since(since) >= WORK_STALE_AFTER {
-            self.findings.add(what, since, name);
+            self.findings.add(what, since, name, error);
         }
     }
 
@@ -46,32 +50,53 @@ impl Seen {
         self.batch = Some(self.batch.map_or(since, |oldest| oldest.min(since)));
         // Until its deadline, nothing is late.
         if batch.later.as_ref().is_none_or(|later| later.until < self.now) {
-            self.add(What::BatchUnfinished, since, &batch.id.to_string());
+            self.add(What::BatchUnfinished, since, &batch.id.to_string(), batch.last_error.as_deref());
+        }
+        if let Some(error) = calls_fail(batch, self.now) {
+            let first = self.failing.entry(batch.lane.kind.clone()).or_insert_with(|| (since, error.to_owned()));
+            if since < first.0 {
+                *first = (since, error.to_owned());
+            }
         }
     }
 
     /// A batch of which only its notice is left.
     pub(crate) fn not_notified(&mut self, batch: &Batch) {
-        self.add(What::NoticeUndelivered, batch.updated_at, &batch.id.to_string());
+        let error = batch.notice.error.as_deref();
+        self.add(What::NoticeUndelivered, batch.updated_at, &batch.id.to_string(), error);
     }
 
     /// A fan-out that has an end ahead, or work after it.
     pub(crate) fn fanout(&mut self, fanout: &Fanout) {
         let name = fanout.id.to_string();
         if fanout.nothing_left() || fanout.to_fail() || fanout.ending_early() {
-            self.add(What::FanoutUnfinished, fanout.updated_at, &name);
+            self.add(What::FanoutUnfinished, fanout.updated_at, &name, None);
         } else if let Some(since) = fanout.undelivered_since() {
-            self.add(What::NoticeUndelivered, since, &name);
+            self.add(What::NoticeUndelivered, since, &name, fanout.notice.error.as_deref());
         }
     }
 
-    /// Sets the gauges, once everything was seen.
-    pub(crate) fn measure(&self) {
+    /// Everything was seen: what is found of kinds is known, and the gauges are set.
+    pub(crate) fn finish(&mut self) {
+        for (kind, (since, error)) in std::mem::take(&mut self.failing) {
+            self.findings.add(What::CallsFail, since, &kind, Some(&error));
+        }
+        self.measure();
+    }
+
+    fn measure(&self) {
         let age = |since: Option<Timestamp>| since.map_or(0.0, |since| self.now.since(since).as_secs_f64());
         metrics::gauge!(OLDEST_WAITING).set(age(self.waiting));
         metrics::gauge!(OLDEST_BATCH).set(age(self.batch));
         metrics::gauge!(FINDINGS).set(self.findings.count() as f64);
     }
+}
+
+/// Why the calls of a batch failed, if they have for so long that a person may have to know. Its members have attempts left.
+fn calls_fail(batch: &Batch, now: Timestamp) -> Option<&str> {
+    let counted = batch.ended.saturating_sub(batch.refused);
+    let failing = counted >= CALLS_FAIL_ATTEMPTS && now.since(batch.waits_since()) >= CALLS_FAIL_AFTER;
+    batch.last_error.as_deref().filter(|_| failing)
 }
 
 impl Sweep {
@@ -82,10 +107,10 @@ impl Sweep {
             let age = seen.now.since(*since);
             if !round.known.has(&lane.kind) {
                 if age >= HINT_LOST_AFTER {
-                    seen.findings.add(What::NoPolicy, *since, &lane.to_string());
+                    seen.findings.add(What::NoPolicy, *since, &lane.to_string(), None);
                 }
             } else if age >= TASKS_STALE_AFTER && age >= TASKS_STALE_AFTER + self.linger(lane, round).await {
-                seen.findings.add(What::TasksWait, *since, &lane.to_string());
+                seen.findings.add(What::TasksWait, *since, &lane.to_string(), None);
             }
         }
     }

@@ -15,8 +15,12 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::variable;
 
 /// Writes a line of JSON per event: time, level and message, the fields of the event, and those of the spans that it is in, such
-/// as batch, lane and fan-out. All are on one level, so that a query finds them under one name. Lambda needs time and level.
-struct Lines(World);
+/// as batch, lane and fan-out, and the function's name: all functions may share one log. All are on one level, so that a query
+/// finds them under one name. Lambda needs time and level.
+struct Lines {
+    world: World,
+    function: String,
+}
 
 /// The fields of an event.
 struct Fields<'a>(&'a mut Map<String, Value>);
@@ -71,7 +75,8 @@ where
             line.extend(fields.unwrap_or_else(Map::new));
         }
         event.record(&mut Fields(&mut line));
-        line.insert("timestamp".to_owned(), self.0.now().rfc3339().into());
+        line.insert("function".to_owned(), self.function.as_str().into());
+        line.insert("timestamp".to_owned(), self.world.now().rfc3339().into());
         line.insert("level".to_owned(), event.metadata().level().as_str().into());
         writeln!(writer, "{}", Value::Object(line))
     }
@@ -81,7 +86,8 @@ where
 pub(crate) fn start() {
     let json = variable("AWS_LAMBDA_LOG_FORMAT").is_some_and(|format| format.eq_ignore_ascii_case("json"));
     let lines = if json {
-        fmt::layer().event_format(Lines(World::system())).fmt_fields(JsonFields::new()).boxed()
+        let lines = Lines { world: World::system(), function: crate::function() };
+        fmt::layer().event_format(lines).fmt_fields(JsonFields::new()).boxed()
     } else {
         fmt::layer().with_target(false).without_time().boxed()
     };
@@ -125,7 +131,8 @@ mod tests {
     fn a_line_carries_the_fields_of_its_spans_time_and_level() {
         let written = Written::default();
         let log = written.clone();
-        let lines = fmt::layer().event_format(Lines(World::system())).fmt_fields(JsonFields::new());
+        let lines = Lines { world: World::system(), function: "shop-AckFunction-1".to_owned() };
+        let lines = fmt::layer().event_format(lines).fmt_fields(JsonFields::new());
         let lines = lines.with_writer(move || log.clone());
         let subscriber =
             tracing_subscriber::registry().with(lines.with_filter(Targets::new().with_default(LevelFilter::WARN)));
@@ -143,7 +150,7 @@ mod tests {
         assert!(time.as_str().is_some_and(|time| time.len() == 24 && time.ends_with('Z')), "{time}");
         let wanted = serde_json::json!({
             "level": "WARN", "message": "the call failed", "error": "a \"quoted\"\nline", "members": 3,
-            "batch": "b1", "lane": "parcel:0:NY", "attempt": 2,
+            "batch": "b1", "lane": "parcel:0:NY", "attempt": 2, "function": "shop-AckFunction-1",
         });
         assert_eq!(Value::Object(line), wanted);
     }

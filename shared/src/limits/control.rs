@@ -43,10 +43,17 @@ pub const TASKS_STALE_AFTER: Duration = Duration::from_secs(15 * 60);
 /// How long a batch may wait for its outcomes, and a fan-out for its end or notice, before `sweep` reports it.
 pub const WORK_STALE_AFTER: Duration = Duration::from_secs(3_600);
 
+/// How long a batch's calls may fail, and how many of its attempts must have ended by then, before `sweep` reports its kind: longer
+/// than a restart of a batch API takes, and far shorter than the attempts of a policy last.
+pub const CALLS_FAIL_AFTER: Duration = Duration::from_secs(5 * 60);
+
+/// See [`CALLS_FAIL_AFTER`].
+pub const CALLS_FAIL_ATTEMPTS: u32 = 3;
+
 /// The oldest findings of each sort that the record of `sweep` names, so that it stays small. All are counted.
 pub const FINDINGS_NAMED: usize = 10;
 
-/// Bytes of the name of a finding: that of a lane may be long.
+/// Bytes of the name of a finding, and of the error that comes with it: the name of a lane may be long.
 pub const FINDING_NAME_BYTES: usize = 200;
 
 /// How old the record of the latest sweep may be before `GET /health` reports that: it runs every minute.

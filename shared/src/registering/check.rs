@@ -120,19 +120,8 @@ fn assign(
     let content = content::encode(&task.content).map_err(|error| ("content", error.to_string()))?;
     let assignment = policy.assign(&task.content, &id.to_string());
     let assignment = assignment.map_err(|(field, error)| (field, error.to_string()))?;
-    let scope = scope(&id, &task.kind, assignment.scope.as_deref());
-    let key = assignment.key.map(|value| Key { scope, value });
+    let key = assignment.key.map(|value| Key::of(&id, &task.kind, assignment.scope.as_deref(), value));
     let size = BatchSize::of(&policy.policy);
     let load = Load { bytes: size.bytes_of(content.len()), ..assignment.load };
     Ok(Assigned { id, lane: assignment.lane, key, content, load, head_start: assignment.head_start, size, id_known })
-}
-
-/// A key is unique among the tasks of its kind: those whose policy gives them the same scope, or else those of its fan-out, or
-/// those on their own. No kind has a `=` or a `:`, so that the three are apart.
-fn scope(id: &TaskId, kind: &str, scope: Option<&str>) -> String {
-    match (scope, id) {
-        (Some(scope), _) => format!("{kind}={scope}"),
-        (None, TaskId::Item(item)) => format!("{kind}:{}", item.fanout),
-        (None, TaskId::Single(_)) => kind.to_owned(),
-    }
 }

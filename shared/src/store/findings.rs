@@ -24,6 +24,8 @@ pub enum What {
     TasksWait,
     /// Tasks wait whose kind has no policy.
     NoPolicy,
+    /// A kind's batches were called again and again, and members still have no outcome.
+    CallsFail,
     /// A batch has members without an outcome for long.
     BatchUnfinished,
     /// A fan-out is drained or cut short, and has not ended for long.
@@ -37,8 +39,20 @@ pub enum What {
 pub struct Found {
     /// How many there are.
     pub count: u64,
-    /// The oldest of them, oldest first: since when, in milliseconds since 1970, and what it is about.
-    pub oldest: Vec<(u64, String)>,
+    /// The oldest of them, oldest first.
+    pub oldest: Vec<Named>,
+}
+
+/// What a finding is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// A lane, a kind, or the id of a batch or fan-out.
+    pub name: String,
+    /// Since when, in milliseconds since 1970.
+    pub since: u64,
+    /// What the batch API or the receiver said last, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// What a sweep finds.
@@ -46,13 +60,14 @@ pub struct Found {
 pub struct Findings(pub BTreeMap<What, Found>);
 
 impl Findings {
-    /// Adds a finding about `name` that has stood since `since`.
-    pub fn add(&mut self, what: What, since: Timestamp, name: &str) {
+    /// Adds a finding about `name` that has stood since `since`. `error`: what the batch API or the receiver said last.
+    pub fn add(&mut self, what: What, since: Timestamp, name: &str, error: Option<&str>) {
         let found = self.0.entry(what).or_default();
         found.count += 1;
-        let at = found.oldest.partition_point(|(other, _)| *other <= since.0);
+        let at = found.oldest.partition_point(|other| other.since <= since.0);
         if at < FINDINGS_NAMED {
-            found.oldest.insert(at, (since.0, shorten(name, FINDING_NAME_BYTES).into_owned()));
+            let short = |text| shorten(text, FINDING_NAME_BYTES).into_owned();
+            found.oldest.insert(at, Named { name: short(name), since: since.0, error: error.map(short) });
             found.oldest.truncate(FINDINGS_NAMED);
         }
     }
@@ -135,14 +150,16 @@ mod tests {
     fn the_oldest_are_named_and_all_are_counted() {
         let mut findings = Findings::default();
         for since in (0..30).rev() {
-            findings.add(What::TasksWait, Timestamp(since), &format!("parcel:0:{since}"));
+            findings.add(What::TasksWait, Timestamp(since), &format!("parcel:0:{since}"), None);
         }
-        findings.add(What::NoPolicy, Timestamp(7), &"x".repeat(1_000));
+        findings.add(What::NoPolicy, Timestamp(7), &"x".repeat(1_000), Some(&"y".repeat(1_000)));
         assert_eq!(findings.count(), 31);
         let found = &findings.0[&What::TasksWait];
-        let sinces: Vec<u64> = found.oldest.iter().map(|(since, _)| *since).collect();
+        let sinces: Vec<u64> = found.oldest.iter().map(|named| named.since).collect();
         assert_eq!((found.count, sinces), (30, (0..10).collect()));
-        assert_eq!(found.oldest[3].1, "parcel:0:3");
-        assert!(findings.0[&What::NoPolicy].oldest[0].1.len() <= FINDING_NAME_BYTES);
+        assert_eq!(found.oldest[3], Named { name: "parcel:0:3".to_owned(), since: 3, error: None });
+        let long = &findings.0[&What::NoPolicy].oldest[0];
+        let texts = [Some(&long.name), long.error.as_ref()];
+        assert!(texts.iter().flatten().all(|text| text.len() <= FINDING_NAME_BYTES), "{long:?}");
     }
 }

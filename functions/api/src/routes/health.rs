@@ -24,8 +24,9 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("GET", "/health", "health", "Reports what is stale or in error, since when, and how to mend it")
         .says(
-            "Takes three reads of tables and one request per dead-letter queue, however much there is: the rest is what \
-             the latest sweep recorded, once a minute. As a check of liveness, look at the HTTP status only.",
+            "Takes three reads of tables (with up to 100 kinds) and one request per dead-letter queue, however much there \
+             is: the rest is what the latest sweep recorded, once a minute. As a check of liveness, look at the HTTP \
+             status only.",
         )
         .returns::<Health>("The API can reach its tables and queues.")
         .end();

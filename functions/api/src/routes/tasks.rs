@@ -1,5 +1,6 @@
-//! `/tasks`: shows a task, cancels tasks that wait, and resets tasks that failed.
+//! `/tasks`: shows a task, finds one by its key, cancels tasks that wait, and resets tasks that failed.
 
+mod by_key;
 mod cancel;
 mod reset;
 
@@ -24,7 +25,11 @@ use super::results::shown;
 use crate::Api;
 
 pub(super) fn router() -> Router<Arc<Api>> {
-    Router::new().route("/tasks/{id}", routing::get(get)).merge(cancel::router()).merge(reset::router())
+    Router::new()
+        .route("/tasks/{id}", routing::get(get))
+        .merge(by_key::router())
+        .merge(cancel::router())
+        .merge(reset::router())
 }
 
 #[cfg(feature = "openapi")]
@@ -36,6 +41,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .leads_to("getBatch", "id", "/batch")
         .problem(Code::UnknownTask)
         .end();
+    by_key::describe(describer);
     cancel::describe(describer);
     reset::describe(describer);
 }

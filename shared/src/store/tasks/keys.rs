@@ -9,6 +9,7 @@ use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
 use crate::ids::{TaskId, derived};
 use crate::limits::{KEY_RETENTION, RETENTION};
+use uuid::Uuid;
 
 /// Scope and value of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -19,7 +20,40 @@ pub struct Key {
     pub value: String,
 }
 
+/// Within what a key is accepted once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Within<'a> {
+    /// The tasks of the kind whose policy gives them this scope.
+    Scope(&'a str),
+    /// Those of one fan-out, if the policy gives no scope.
+    Fanout(Uuid),
+    /// Those that are no items, if the policy gives no scope.
+    Single,
+}
+
 impl Key {
+    /// The key of a task, whose policy may give it a scope.
+    #[must_use]
+    pub fn of(id: &TaskId, kind: &str, scope: Option<&str>, value: String) -> Self {
+        let within = match (scope, id) {
+            (Some(scope), _) => Within::Scope(scope),
+            (None, TaskId::Item(item)) => Within::Fanout(item.fanout),
+            (None, TaskId::Single(_)) => Within::Single,
+        };
+        Self::within(kind, within, value)
+    }
+
+    /// A key of a kind. No kind has a `=` or a `:`, so that the three are apart.
+    #[must_use]
+    pub fn within(kind: &str, within: Within<'_>, value: String) -> Self {
+        let scope = match within {
+            Within::Scope(scope) => format!("{kind}={scope}"),
+            Within::Fanout(fanout) => format!("{kind}:{fanout}"),
+            Within::Single => kind.to_owned(),
+        };
+        Self { scope, value }
+    }
+
     pub(super) fn record_id(&self) -> String {
         format!("key:{}", derived::key(&self.scope, &self.value))
     }
@@ -136,6 +170,15 @@ impl Tasks {
         }
         let holding = |claim: &KeyRequest| first.get(&claim.key.record_id()).copied();
         Ok(claims.iter().map(|claim| holding(claim).unwrap_or(Holding::taken(claim.owner))).collect())
+    }
+
+    /// The task that has a key, or had it last.
+    ///
+    /// # Errors
+    /// The table cannot be read, or the record is corrupt.
+    pub async fn owner(&self, key: &Key) -> Result<Option<TaskId>, StoreError> {
+        let items = self.table.get_many(ID, &[key.record_id()], &[], true).await?;
+        Ok(items.first().map(KeyRecord::decode).transpose()?.map(|record| record.owner))
     }
 
     /// Hands keys on, each on condition that its owner is unchanged, so that a task that lost a key never gets it back. Each

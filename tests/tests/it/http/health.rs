@@ -1,10 +1,11 @@
 //! `GET /health` says what is stale or in error, and since when.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use fanfold_sweep::SweepRequest;
-use fanfold_tests::{QueueName, order};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, order};
 use serde_json::{Value, json};
 
 use super::{Server, parcel};
@@ -124,6 +125,34 @@ async fn a_batch_whose_worker_is_lost_again_and_again_is_stale() {
     assert_eq!(stale["findings"][0]["about"], json!([{"name": batch.id.to_string(), "since": batch.created_at.0}]));
     server.stack.minutes(2).await;
     assert_eq!(health(&server).await["status"], "ok", "the sweep sent its message again");
+}
+
+/// Long before its members fail, and before anything has waited for an hour.
+#[tokio::test(start_paused = true)]
+async fn calls_that_fail_for_minutes_are_named_by_their_kind() {
+    let (status, api) = ScriptedApi::answering(500);
+    let server = Server::over(TestStack::new(parcel(json!({"max_attempts": 20})), api, Crash::never()).await);
+    let registered = server.stack.world.now().0;
+    server.stack.register(vec![order(None, "117", 1), order(None, "118", 2)]).await;
+    server.stack.minutes(4).await;
+    assert_eq!(health(&server).await["status"], "ok", "a batch API may be restarted");
+    server.stack.minutes(3).await;
+    let stale = health(&server).await;
+    let finding = &stale["findings"][0];
+    assert_eq!((sorts(&stale), &stale["status"]), (vec!["calls_fail"], &json!("stale")));
+    assert_eq!((&finding["count"], &finding["about"][0]["name"]), (&json!(1), &json!("parcel")));
+    assert!(finding["about"][0]["error"].as_str().unwrap().contains("500"), "{finding}");
+    assert!(finding["since"].as_u64().unwrap() < registered + 60_000, "{finding}");
+    // What is paused is no finding, and what works is none.
+    server.stack.control.pause(&fanfold::control::Scope::All).await.unwrap();
+    server.stack.sweep_now().await;
+    assert_eq!(health(&server).await["status"], "ok");
+    server.stack.control.resume(&fanfold::control::Scope::All).await.unwrap();
+    server.stack.sweep_now().await;
+    assert_eq!(health(&server).await["status"], "stale");
+    status.store(200, Ordering::Relaxed);
+    server.stack.minutes(30).await;
+    assert_eq!(health(&server).await["status"], "ok");
 }
 
 #[tokio::test(start_paused = true)]

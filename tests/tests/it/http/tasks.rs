@@ -1,5 +1,7 @@
 //! `/tasks` and `/batches`.
 
+use std::time::Duration;
+
 use fanfold::ids::TaskId;
 use fanfold_batch_api::{Answer, CallError, MemberAnswer, MemberOutcome};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack};
@@ -244,4 +246,38 @@ async fn an_unknown_task_or_batch_is_named() {
     ] {
         assert!(server.get(&path).await.problem(404, code).0.contains(path.rsplit('/').next().unwrap()));
     }
+}
+
+/// As an operator asks: what became of order 4711?
+#[tokio::test(start_paused = true)]
+async fn a_task_is_found_by_its_key() {
+    let server = Server::over(
+        TestStack::new(parcel(json!({"key": "content.order"})), ScriptedApi::always_succeeds(), Crash::never()).await,
+    );
+    let task = |order: &str| json!({"kind": "parcel", "content": {"depot": "x", "order": order}});
+    let alone = server.post("/tasks", json!({"tasks": [task("ORD 1"), task("ORD 1")]})).await.ok(202);
+    let fanout = server.post("/fanouts", json!({"tasks": [task("ORD 1")]})).await.ok(201);
+    let item = format!("{0}:{0}:0", fanout["id"].as_str().unwrap());
+    let found = async |query: &str| server.get(&format!("/tasks?kind=parcel&key=ORD%201{query}")).await.ok(200);
+    assert_eq!(found("").await["id"], alone["tasks"][0]["id"], "the first of two has it");
+    let of_fanout = format!("&fanout={}", fanout["id"].as_str().unwrap());
+    assert_eq!(found(&of_fanout).await["id"], json!(item));
+    server.stack.drain().await;
+    assert_eq!(found(&of_fanout).await["status"], "succeeded");
+    for (query, status, code) in [
+        ("?kind=parcel&key=ORD%202", 404, "unknown_task"),
+        ("?kind=letter&key=ORD%201", 404, "unknown_task"),
+        ("?kind=parcel&key=ORD%201&scope=x", 404, "unknown_task"),
+        ("?kind=parcel", 400, "invalid_parameter"),
+        ("?key=ORD%201", 400, "invalid_parameter"),
+        (&format!("?kind=parcel&key=x&scope=x{of_fanout}"), 400, "invalid_parameter"),
+    ] {
+        let refused = server.get(&format!("/tasks{query}")).await;
+        assert_eq!((refused.status, &refused.body["code"]), (status, &json!(code)), "{query}: {}", refused.body);
+    }
+    // With a scope, fan-outs share their keys.
+    server.put("/policies/parcel", parcel(json!({"key": "content.order", "scope": "content.depot"}))).await.ok(200);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let scoped = server.post("/tasks", json!({"tasks": [task("ORD 1")]})).await.ok(202);
+    assert_eq!(found("&scope=x").await["id"], scoped["tasks"][0]["id"]);
 }

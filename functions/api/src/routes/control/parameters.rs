@@ -11,7 +11,7 @@ pub(crate) struct OfKind;
 
 impl QueryParameter for OfKind {
     const NAME: &str = "kind";
-    const ABOUT: &str = "Lanes of this kind.";
+    const ABOUT: &str = "The kind.";
     type Value = String;
 
     fn read(text: &str) -> Option<String> {

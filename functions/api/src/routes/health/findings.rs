@@ -3,7 +3,7 @@
 use fanfold::clock::Timestamp;
 use fanfold::control::DeadQueue;
 use fanfold::limits::SWEEP_SILENT_AFTER;
-use fanfold::store::findings::{LatestSweep, What};
+use fanfold::store::findings::{LatestSweep, Named, What};
 use serde::Serialize;
 
 use super::StandingStill;
@@ -70,18 +70,25 @@ struct About {
     /// Since when, in milliseconds since 1970. Absent if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<u64>,
+    /// What a batch API or a receiver of notices said last, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 /// Kinds that stand still.
 pub(super) fn of_kinds(standing: &[StandingStill]) -> Vec<Finding> {
-    let about = standing.iter().map(|kind| About { name: kind.kind.clone(), since: Some(kind.since) });
+    let about = standing.iter().map(|kind| About {
+        name: kind.kind.clone(),
+        since: Some(kind.since),
+        error: Some(kind.answer.clone()),
+    });
     let finding = |since| Finding {
         what: Sort::KindStandsStill,
         level: Level::Error,
         count: standing.len() as u64,
         since: Some(since),
         about: about.collect(),
-        says: "batch APIs refuse every call, so their kinds stand still; `standing_still` has the answers".to_owned(),
+        says: "batch APIs refuse every call, so their kinds stand still".to_owned(),
         mend: "Mend the batch API, or the policy's URL and credentials. A probe then resumes the kind.",
     };
     standing.iter().map(|kind| kind.since).min().map(finding).into_iter().collect()
@@ -92,7 +99,7 @@ pub(super) fn of_dead_letters(queues: &[DeadQueue]) -> Vec<Finding> {
     let about: Vec<About> = queues
         .iter()
         .filter(|queue| queue.messages > 0)
-        .map(|queue| About { name: queue.step.to_owned(), since: None })
+        .map(|queue| About { name: queue.step.to_owned(), since: None, error: None })
         .collect();
     let finding = |about| Finding {
         what: Sort::DeadLetters,
@@ -128,13 +135,14 @@ pub(super) fn of_sweep(sweep: &LatestSweep, now: Timestamp) -> Vec<Finding> {
     }
     for (what, found) in &sweep.findings.0 {
         let (level, says, mend) = described(*what);
-        let about = found.oldest.iter().map(|(since, name)| About { name: name.clone(), since: Some(*since) });
+        let about =
+            |named: &Named| About { name: named.name.clone(), since: Some(named.since), error: named.error.clone() };
         findings.push(Finding {
             what: Sort::Swept(*what),
             level,
             count: found.count,
-            since: found.oldest.first().map(|(since, _)| *since),
-            about: about.collect(),
+            since: found.oldest.first().map(|named| named.since),
+            about: found.oldest.iter().map(about).collect(),
             says: says.to_owned(),
             mend,
         });
@@ -155,6 +163,12 @@ fn described(what: What) -> (Level, &'static str, &'static str) {
             "tasks wait in lanes for 15 minutes longer than they would linger",
             "See the lane: `GET /lanes`. If its batches are slow, raise `max_in_flight`, `partitions` or the rate; if \
              nothing is in flight, see the logs of `elect`, `group` and `handle`.",
+        ),
+        What::CallsFail => (
+            Level::Stale,
+            "calls of batch APIs have failed for five minutes, three times or more per batch",
+            "Fix the batch API, or pause the kind until it works: `POST /pause`. Its tasks fail once their attempts are used \
+             up.",
         ),
         What::BatchUnfinished => (
             Level::Stale,
@@ -200,15 +214,18 @@ mod tests {
     #[test]
     fn what_a_sweep_found_is_named_with_its_age() {
         let mut findings = Findings::default();
-        findings.add(What::TasksWait, Timestamp(7), "parcel:0:NY");
-        findings.add(What::TasksWait, Timestamp(5), "parcel:0:LA");
+        findings.add(What::TasksWait, Timestamp(7), "parcel:0:NY", None);
+        findings.add(What::TasksWait, Timestamp(5), "parcel:0:LA", Some("503"));
         let sweep = LatestSweep { swept_at: Some(Timestamp(9)), findings, failing: None };
         let shown = serde_json::to_value(&of_sweep(&sweep, Timestamp(9))[0]).unwrap();
         assert_eq!(
             [&shown["what"], &shown["level"], &shown["count"], &shown["since"]],
             [&json!("tasks_wait"), &json!("stale"), &json!(2), &json!(5)]
         );
-        assert_eq!(shown["about"], json!([{"name": "parcel:0:LA", "since": 5}, {"name": "parcel:0:NY", "since": 7}]));
+        assert_eq!(
+            shown["about"],
+            json!([{"name": "parcel:0:LA", "since": 5, "error": "503"}, {"name": "parcel:0:NY", "since": 7}])
+        );
     }
 
     #[test]
