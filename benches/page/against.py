@@ -1,6 +1,6 @@
 """Fanfold beside simpler algorithms and beside peers."""
 
-from page.chart import bars
+from page.chart import bars, number
 from page.table import chart, range_of, runs, table
 
 TRACKERS = {"fanfold": "Fanfold, groups of 7,168", "bits64": "groups of 64 items", "counter": "a record per item"}
@@ -90,7 +90,7 @@ These differences matter:
 - **What is waited for.** In the whole example one call in 25 is answered with `429` and `Retry-After: 1`, and some orders
   must come again with another batch. So one or two seconds at its end are spent waiting, with idle processors. The peers
   have nothing to try again.
-- **Where the state is.** "In memory" keeps nothing on any side. "On disk" is Fanfold's `--data` (SQLite's log, each commit
+{tail(rows["fanfold, memory"], rows["example, memory"], result["machine"]["cores"])}- **Where the state is.** "In memory" keeps nothing on any side. "On disk" is Fanfold's `--data` (SQLite's log, each commit
   written) and Redis' append-only file, flushed each second (`everysec`). Killed processes lose nothing on either side; a
   power cut may cost the last moments. Redis' own default, snapshots every few minutes, is neither. Fanfold's time includes a
   DynamoDB and an SQS in one process, with their checks, metering and JSON; Redis is a small fast server.
@@ -102,6 +102,23 @@ These differences matter:
   worker process with a concurrency of 100. Celery: one prefork worker with a process per core, generous prefetching, results
   in no order. One client publishes the chord, task by task. This is most of its time, so it got fewer items unless `--full`
   was given. None of them was tuned further.
+"""
+
+
+def tail(idle, whole, cores):
+    """What the whole example takes beside the same orders with an idle batch API."""
+    more, work = whole["seconds"] - idle["seconds"], (whole["processor_seconds"] - idle["processor_seconds"]) / cores
+    if not 0 < work < more:
+        return ""
+    return f"""- **What the example takes longer for.** With the batch API that does nothing, the processor time is that of {cores} busy
+  cores for {number(idle["processor_seconds"] / cores)} of {number(idle["seconds"])} seconds in memory. So the processors set the
+  rate of {number(idle["tasks_per_second"])} orders per second. The whole example takes {number(more)} seconds more.
+  {number(work)} of these are processor time on {cores} cores: its batch API reads and judges orders and writes files, and there
+  are {whole["calls"] - idle["calls"]} more calls. The other {number(more - work)} seconds are mostly the waiting at its end.
+- **Why the example has other seconds [above](#the-example).** Those were other runs of the same command. Nothing ran beside
+  it there or here, as everything is taken in turns. Compare the processor seconds: what differs most is the waiting at the
+  end. Its length is chance: the id of a batch, which is new in each run, decides whether its call is turned away, and pauses
+  before orders come again are random.
 """
 
 

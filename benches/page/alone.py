@@ -41,11 +41,26 @@ The [example](../examples/parcels) groups {result["memory"]["total"]:,} orders o
 most 60. Each order has a key and is an item of one fan-out. Some orders are refused or tried again. {runs(result["memory"])}
 
 {table(["", *(KEPT[kind] for kind in kinds)], rows)}
+{wall(result)}
 Dollars are list prices ({prices}). The cost of Lambda is computed from the time that invocations took here. The next table
 shows how long tasks took in memory, in milliseconds. All tasks are registered at once, so most of this is waiting for
 their turn.
 
 {table(["time per task", "median", "90 %", "99 %"], times)}"""
+
+
+def wall(result):
+    """What the seconds of the example in memory are made of."""
+    it, cores = result["memory"], result["machine"]["cores"]
+    busy = it["processor_seconds"] / cores
+    if busy >= it["seconds"]:
+        return ""
+    return f"""**Where the time goes.** {number(it["processor_seconds"])} processor seconds take {number(busy)} of the
+{number(it["seconds"])} seconds in memory if all {cores} cores are busy. Fanfold and the batch API share these
+cores. In the other {number(it["seconds"] - busy)} seconds they are not all busy. Most of this is at the end: calls that were
+answered with `429` and `Retry-After: 1` are repeated after that second, and orders that must come again wait for a pause and
+another batch. [Beside peers](#beside-peers) shows the same orders with a batch API that does nothing.
+"""
 
 
 def lanes(result, charts):
