@@ -1,5 +1,6 @@
 """Grouping: tasks of a fan-out come to a real HTTP batch API in batches."""
 
+import json
 import time
 from collections import Counter
 
@@ -44,6 +45,11 @@ def batching(stack, api, tasks=2_000):
     assert len(stack.notices_of(id, 3)) == 1, stack.notices_of(id)
     failed = stack.expect(200, "GET", f"/tasks/{items[13]}")
     assert (failed["status"], failed["error"]) == ("failed", "no stock"), failed
+    # Each of them is found by its key, and its batch shows what was sent.
+    assert stack.expect(200, "GET", f"/tasks?kind=parcel&key=13&fanout={id}")["id"] == items[13]
+    shown = stack.expect(200, "GET", f"/batches/{failed['batch']}/request")
+    sent_body = next(call for _, _, call in api.calls["trucks"] if call["batch_id"] == failed["batch"])
+    assert (shown["request"]["to"], json.loads(shown["request"]["body"])) == (api.url("trucks"), sent_body), shown
 
     stack.figures.count(tasks=tasks, over=seconds, batches=len(batches), calls=calls)
     first = {}
