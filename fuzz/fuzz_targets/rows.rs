@@ -34,7 +34,8 @@ fn compare(text: &[u8], form: &Form, from: usize) {
     let whole = rows(text, form, from, (0, 1)).expect("the whole ends with its text");
     assert!(whole.windows(2).all(|two| two[0].0 < two[1].0), "in order, and none twice");
     for of in [2, 3, 7] {
-        let parts: Result<Vec<Vec<Row>>, PartError> = (0..of).map(|number| rows(text, form, from, (number, of))).collect();
+        let parts: Result<Vec<Vec<Row>>, PartError> =
+            (0..of).map(|number| rows(text, form, from, (number, of))).collect();
         match parts {
             Ok(parts) => assert_eq!(parts.concat(), whole, "in {of} parts"),
             Err(error) => assert!(matches!(error, PartError::SeveralLines(_)), "{error}"),

@@ -28,4 +28,4 @@ pub use models::{
     RefusedCount, State, TaskResult,
 };
 pub use senders::{AckSender, HttpAcks, Sent, SqsAcks};
-pub use tasks::{NewTask, Streamed};
+pub use tasks::{KeyWithin, NewTask, Streamed};

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::client::Fanfold;
 use crate::error::ClientError;
+use crate::query::encoded;
 
 /// A task to register.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -17,6 +18,17 @@ pub struct NewTask {
     pub kind: String,
     /// The content that the batch API receives.
     pub content: Value,
+}
+
+/// Within what a key is accepted once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyWithin {
+    /// The tasks whose policy gives them this scope.
+    Scope(String),
+    /// The items of a fan-out.
+    Fanout(String),
+    /// Tasks that are no items.
+    Single,
 }
 
 /// The result for a task of a stream.
@@ -61,6 +73,20 @@ struct Line {
 }
 
 impl Fanfold {
+    /// The task that has a key, or had it last, as the API shows it.
+    ///
+    /// # Errors
+    /// There is none (404, `unknown_task`); see [`ClientError`].
+    pub async fn task_by_key(&self, kind: &str, key: &str, within: &KeyWithin) -> Result<Value, ClientError> {
+        let within = match within {
+            KeyWithin::Scope(scope) => format!("&scope={}", encoded(scope)),
+            KeyWithin::Fanout(fanout) => format!("&fanout={}", encoded(fanout)),
+            KeyWithin::Single => String::new(),
+        };
+        let path = format!("/tasks?kind={}&key={}{within}", encoded(kind), encoded(key));
+        self.http.call(Method::GET, &path, None, None).await
+    }
+
     /// Registers 1 to 10,000 tasks, each by itself: a task that cannot be accepted does not keep the others from being stored.
     /// Returns a result for each, in their order. The client repeats a request without an answer: use ids of your own or a key,
     /// or tasks may be registered again.

@@ -3,22 +3,39 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use fanfold_client::KeyWithin;
 use serde_json::{Value, json};
 
 use crate::client::connection::Connection;
+use crate::client::policy::kind;
 use crate::client::print::{paragraphs, state};
 use crate::client::view::{moment, shown, word};
 use crate::failure::Failure;
 
 /// Shows tasks: status, batch, content, and the error or the result.
 ///
+///   fanfold tasks get ID…                        by their ids
+///   fanfold tasks get --kind parcel --key 4711   the one that has a key
+///
 /// The exit status is 2 if one of them does not exist.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct GetTasksArgs {
     /// The tasks.
-    #[arg(value_name = "ID", required = true)]
+    #[arg(value_name = "ID", required_unless_present = "key", conflicts_with = "key")]
     ids: Vec<String>,
+    /// The key of the task, as its policy computes it.
+    #[arg(long, value_name = "KEY", requires = "kind")]
+    key: Option<String>,
+    /// The kind of the task that has the key.
+    #[arg(long, value_name = "KIND", requires = "key", value_parser = kind)]
+    kind: Option<String>,
+    /// The fan-out of the task that has the key, if it is an item.
+    #[arg(long, value_name = "ID", requires = "key")]
+    fanout: Option<String>,
+    /// The scope of the key, if the kind's policy has a `scope`.
+    #[arg(long, value_name = "SCOPE", requires = "key", conflicts_with = "fanout")]
+    scope: Option<String>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -28,6 +45,14 @@ pub(super) async fn run(args: GetTasksArgs) -> Result<ExitCode, Failure> {
     let mut tasks = Vec::new();
     for id in &args.ids {
         tasks.push(stack.api.task(id).await.map_err(|error| stack.failed(error))?);
+    }
+    if let (Some(kind), Some(key)) = (&args.kind, &args.key) {
+        let within = match (args.scope, args.fanout) {
+            (Some(scope), _) => KeyWithin::Scope(scope),
+            (None, Some(fanout)) => KeyWithin::Fanout(fanout),
+            (None, None) => KeyWithin::Single,
+        };
+        tasks.push(stack.api.task_by_key(kind, key, &within).await.map_err(|error| stack.failed(error))?);
     }
     stack.print(|| json!({ "tasks": tasks }), || paragraphs(&tasks, text))?;
     Ok(ExitCode::SUCCESS)

@@ -175,7 +175,7 @@ async fn a_route_that_is_none_is_refused() {
     for (method, path, allowed) in [
         ("PUT", "/fanouts", "POST,GET,HEAD"),
         ("POST", "/policies/parcel", "GET,HEAD,PUT,DELETE"),
-        ("GET", "/tasks", "POST"),
+        ("PUT", "/tasks", "GET,HEAD,POST"),
         ("PUT", "/acks", "POST"),
     ] {
         let reply = server.send(method, path, &[], "").await;
