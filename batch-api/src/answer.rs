@@ -29,12 +29,12 @@ pub enum Answer {
         problem: String,
     },
     /// The outcomes come later.
-    Later(Later),
+    Later(Accepted),
 }
 
-/// An answer that announces another one.
+/// A call was accepted, and its answer comes later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Later {
+pub struct Accepted {
     /// Outcomes that are known already: of members that were not in the request.
     pub members: Vec<MemberAnswer>,
     /// Where the other answer can be asked for.

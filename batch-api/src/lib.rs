@@ -16,7 +16,7 @@ mod shown;
 mod sqs;
 mod url;
 
-pub use answer::{Answer, Later, MemberAnswer, MemberOutcome, Mismatch};
+pub use answer::{Accepted, Answer, MemberAnswer, MemberOutcome, Mismatch};
 pub use call::{Call, CallMember, Caller, Calling, Request};
 pub use callers::{Callers, Programs};
 pub use cause::Cause;

@@ -4,6 +4,7 @@
 mod items;
 mod names;
 mod read;
+mod reading;
 
 use std::collections::HashSet;
 
@@ -14,7 +15,7 @@ use fanfold::policy::BatchApi;
 use fanfold_http_client::aws::percent_encoded;
 use serde_json::{Map, Value};
 
-pub use self::read::{Reading, Readings};
+pub use self::reading::{Reading, Readings};
 use crate::{Call, CallError, Cause};
 
 /// How one call is written, and how its answer is read.

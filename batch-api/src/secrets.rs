@@ -72,7 +72,7 @@ impl Secrets {
             Some(Value::String(_)) | None => Err(format!(
                 "there is no secret `{name}`: neither a variable {PREFIX}{name}, nor the field {name} in {ALL}"
             )),
-            Some(_) => Err(format!("there is no secret `{name}`: the field {name} in {ALL} is no text")),
+            Some(_) => Err(format!("there is no secret `{name}`: the field {name} in {ALL} is not a text")),
         }
     }
 
@@ -123,9 +123,9 @@ impl Secrets {
 fn read(text: &str) -> Result<Map<String, Value>, String> {
     match serde_json::from_str(text) {
         Ok(Value::Object(all)) => Ok(all),
-        Ok(_) => Err(format!("{ALL} is no JSON object: an object of texts such as {{\"NAME\": \"…\"}} is expected")),
+        Ok(_) => Err(format!("{ALL} is not a JSON object: an object of texts such as {{\"NAME\": \"…\"}} is expected")),
         Err(error) => Err(format!(
-            "{ALL} is no JSON (line {}, column {}): an object of texts such as {{\"NAME\": \"…\"}} is expected",
+            "{ALL} is not JSON (line {}, column {}): an object of texts such as {{\"NAME\": \"…\"}} is expected",
             error.line(),
             error.column()
         )),
@@ -183,12 +183,12 @@ mod tests {
     #[test]
     fn an_object_of_secrets_that_cannot_be_read_is_named_and_not_shown() {
         for (text, problem) in [
-            (r#"{"TOKEN": "t0p-value""#, "BATCH_API_SECRETS is no JSON (line 1, column 21): an object of texts"),
-            ("t0p-value", "BATCH_API_SECRETS is no JSON (line 1, column 2)"),
-            (r#"["t0p-value"]"#, "BATCH_API_SECRETS is no JSON object"),
+            (r#"{"TOKEN": "t0p-value""#, "BATCH_API_SECRETS is not JSON (line 1, column 21): an object of texts"),
+            ("t0p-value", "BATCH_API_SECRETS is not JSON (line 1, column 2)"),
+            (r#"["t0p-value"]"#, "BATCH_API_SECRETS is not a JSON object"),
             (
                 r#"{"TOKEN": ["t0p-value"]}"#,
-                "there is no secret `TOKEN`: the field TOKEN in BATCH_API_SECRETS is no text",
+                "there is no secret `TOKEN`: the field TOKEN in BATCH_API_SECRETS is not a text",
             ),
         ] {
             let secrets = secrets(move |name| match name {

@@ -26,6 +26,9 @@ pub struct ShownRequest {
     pub body_bytes: usize,
 }
 
+/// A method, a URL and headers.
+type ShownHead = (Option<&'static str>, String, Map<String, Value>);
+
 impl Request<'_> {
     /// The request as it is shown. `most`: the bytes of the body that are shown.
     ///
@@ -44,7 +47,7 @@ impl Request<'_> {
     }
 
     /// The method, the URL and the headers of a request that is sent to a URL.
-    fn shown_head(&self, url: &str) -> Result<(Option<&'static str>, String, Map<String, Value>), CallError> {
+    fn shown_head(&self, url: &str) -> Result<ShownHead, CallError> {
         let mut headers = Map::new();
         let Some(mapping) = &self.mapping else {
             headers.insert("Content-Type".to_owned(), "application/json".into());

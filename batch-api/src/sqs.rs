@@ -2,6 +2,7 @@
 
 use fanfold::aws::sendable;
 use fanfold::clock::World;
+use fanfold::headers;
 use fanfold::limits::{ANSWER_BYTES_MAX, EXCERPT_BYTES_MAX, SENT_BYTES_MAX};
 use fanfold::policy::queue_url;
 use fanfold::text::beginning;
@@ -11,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::aws::not_done;
 use crate::url::failure;
-use crate::{Answer, CallError, Cause, Later, Request};
+use crate::{Accepted, Answer, CallError, Cause, Request};
 
 /// How the names of queues end that keep the order of messages.
 const ORDERED: &str = ".fifo";
@@ -34,7 +35,7 @@ impl SqsCaller {
         let said = body(&mut answer, ANSWER_BYTES_MAX).await.map_err(|error| failure(&error))?.unwrap_or_default();
         let document: Value = serde_json::from_slice(&said).unwrap_or_default();
         if document["MessageId"].is_string() {
-            return Ok(Answer::Later(Later::default()));
+            return Ok(Answer::Later(Accepted::default()));
         }
         let shown = beginning(&said, EXCERPT_BYTES_MAX);
         Err(CallError::new(Cause::BadAnswer, format!("the answer is not SQS's, it has no `MessageId`: {shown}")))
@@ -49,13 +50,13 @@ fn message(queue: &str, request: &Request<'_>) -> Result<Value, CallError> {
             "a message can only be answered later: `answers_within` is missing",
         ));
     };
-    let not_text = |_| CallError::new(Cause::NotMade, "the call is no text, so it cannot be a message");
+    let not_text = |_| CallError::new(Cause::NotMade, "the call is not a text, so it cannot be a message");
     let body = sendable(String::from_utf8(request.body.clone()).map_err(not_text)?);
     let attributes = [
-        ("Fanfold-Batch", "String", request.call.batch_id.to_string()),
-        ("Idempotency-Key", "String", request.key.clone()),
-        ("Fanfold-Attempt", "Number", request.call.attempt.to_string()),
-        ("Fanfold-Token", "String", token.clone()),
+        (headers::BATCH, "String", request.call.batch_id.to_string()),
+        (headers::IDEMPOTENCY_KEY, "String", request.key.clone()),
+        (headers::ATTEMPT, "Number", request.call.attempt.to_string()),
+        (headers::TOKEN, "String", token.clone()),
     ];
     let around: usize = attributes.iter().map(|(name, kind, value)| name.len() + kind.len() + value.len()).sum();
     let (bytes, most) = (body.len() + around, SENT_BYTES_MAX as usize);

@@ -8,23 +8,18 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fanfold::clock::World;
+use fanfold::headers::{ATTEMPT, IDEMPOTENCY_KEY, TOKEN};
 use fanfold::limits::EXCERPT_BYTES_MAX;
 use fanfold::text::{beginning, shorten};
 use fanfold_http_client::aws::{Aws, Unsigned};
-use fanfold_http_client::{Guard, HttpClient, NoAnswer, NotBegun, innermost, retry_after};
+use fanfold_http_client::{Guard, HttpClient, NoAnswer, NotBegun, retry_after};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Map, Value};
 
 use self::sign::Signer;
 use crate::secrets::{Secrets, hide};
-use crate::{Answer, Call, CallError, Cause, Later, Mapping, Request};
-
-/// The header that says which call of its batch a call is.
-const ATTEMPT: &str = "Fanfold-Attempt";
-
-/// The header with the token of outcomes that come later.
-const TOKEN: &str = "Fanfold-Token";
+use crate::{Accepted, Answer, Call, CallError, Cause, Mapping, Request};
 
 /// The header in which APIs of AWS name an error.
 const ERROR_TYPE: &str = "x-amzn-errortype";
@@ -74,7 +69,7 @@ impl UrlCaller {
             }
         };
         let post =
-            post.header(ACCEPT_ENCODING, "gzip").header("Idempotency-Key", &request.key).header(ATTEMPT, call.attempt);
+            post.header(ACCEPT_ENCODING, "gzip").header(IDEMPOTENCY_KEY, &request.key).header(ATTEMPT, call.attempt);
         let post = match request.token.as_deref().map(HeaderValue::from_str) {
             Some(Ok(mut token)) => {
                 token.set_sensitive(true);
@@ -102,7 +97,7 @@ impl UrlCaller {
                 self.mapped(mapping, headers, &sent, &request.key, &secrets)?
             }
         };
-        let get = get.header(ACCEPT_ENCODING, "gzip").header("Idempotency-Key", &request.key);
+        let get = get.header(ACCEPT_ENCODING, "gzip").header(IDEMPOTENCY_KEY, &request.key);
         let get = get.header(ATTEMPT, request.call.attempt).timeout(timeout);
         let response = get.send().await.map_err(|error| failure(&error))?;
         let asked = Asked { call: request.call, mapping: request.mapping, later: true };
@@ -173,7 +168,7 @@ impl UrlCaller {
     }
 
     /// What a status 202 says. Members that were not in the request have failed already.
-    fn comes_later(&self, url: &str, call: &Call, mapping: Option<&Mapping>, headers: &HeaderMap) -> Later {
+    fn comes_later(&self, url: &str, call: &Call, mapping: Option<&Mapping>, headers: &HeaderMap) -> Accepted {
         let members = match mapping.map(|mapping| mapping.uncalled(call).into_answer(call)) {
             Some(Answer::Members(members)) => members,
             _ => Vec::new(),
@@ -182,7 +177,7 @@ impl UrlCaller {
             Ok(poll) => (poll, None),
             Err(problem) => (None, Some(problem)),
         };
-        Later { members, poll, after: self.delay(headers), problem }
+        Accepted { members, poll, after: self.delay(headers), problem }
     }
 
     /// The delay that a successful answer asks for.
@@ -260,12 +255,10 @@ fn not_begun(error: NotBegun) -> CallError {
 
 /// Why there is no answer. Without a connection the call was not received.
 pub(crate) fn failure(error: &reqwest::Error) -> CallError {
-    let (cause, what) = match NoAnswer::of(error) {
-        NoAnswer::Unreachable => (Cause::Unreachable, "the batch API cannot be reached"),
-        NoAnswer::Tls => (Cause::Tls, "no secure connection to the batch API"),
-        NoAnswer::TimedOut => return CallError::new(Cause::Silence, "the batch API did not answer in time"),
-        NoAnswer::BrokenOff => return CallError::new(Cause::Silence, "the call of the batch API broke off"),
+    let cause = match NoAnswer::of(error) {
+        NoAnswer::Unreachable => Cause::Unreachable,
+        NoAnswer::Tls => Cause::Tls,
+        NoAnswer::TimedOut | NoAnswer::BrokenOff => Cause::Silence,
     };
-    let why = innermost(error).map(|why| format!(": {why}")).unwrap_or_default();
-    CallError::new(cause, format!("{what}{why}"))
+    CallError::new(cause, NoAnswer::text(error, "the batch API", None))
 }

@@ -7,6 +7,7 @@ use aws_sdk_sqs::Client as Sqs;
 
 use crate::aws::{Queue, Table};
 use crate::clock::World;
+use crate::messages::HandleMessage;
 use crate::retention::Retention;
 
 /// A variable is missing or cannot be used.
@@ -122,6 +123,14 @@ impl Surroundings {
     /// The variable is not set, or empty.
     pub fn queue<M: serde::Serialize>(&self, variable: &'static str) -> Result<Queue<M>, ConfigError> {
         Ok(Queue::new(self.sqs.clone(), self.variable(variable)?))
+    }
+
+    /// The queue of `handle`. Where queues are fair, a message's lane is its group.
+    ///
+    /// # Errors
+    /// A variable is missing.
+    pub fn handle_queue(&self) -> Result<Queue<HandleMessage>, ConfigError> {
+        Ok(self.queue(variables::HANDLE_QUEUE_URL)?.fair(self.says_yes(variables::FAIR_QUEUES)))
     }
 }
 

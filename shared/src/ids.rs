@@ -74,6 +74,17 @@ pub enum TaskId {
     Item(ItemId),
 }
 
+impl TaskId {
+    /// The item that it is, if it is one.
+    #[must_use]
+    pub fn item(&self) -> Option<ItemId> {
+        match self {
+            Self::Item(item) => Some(*item),
+            Self::Single(_) => None,
+        }
+    }
+}
+
 impl FromStr for TaskId {
     type Err = IdError;
 

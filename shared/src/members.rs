@@ -59,10 +59,7 @@ impl Members {
     /// The packed form.
     #[must_use]
     pub fn pack(&self) -> Vec<u8> {
-        let section = |id: &TaskId| match id {
-            TaskId::Single(_) => None,
-            TaskId::Item(item) => Some((item.fanout, item.group)),
-        };
+        let section = |id: &TaskId| id.item().map(|item| (item.fanout, item.group));
         let mut bytes = Vec::with_capacity(64 + self.0.len() * 4);
         for run in self.0.chunk_by(|a, b| section(a) == section(b)) {
             // A count is two bytes; longer runs are cut.

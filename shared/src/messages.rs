@@ -126,7 +126,7 @@ pub struct ElectMessage {
     #[serde(default)]
     pub tries: u32,
     /// One of its tasks ends the linger of the lane: a leader that lingers looks at the lane again.
-    #[serde(default, skip_serializing_if = "is_not")]
+    #[serde(default, skip_serializing_if = "crate::unset::is_default")]
     pub flushes: bool,
 }
 
@@ -144,16 +144,16 @@ pub struct GroupMessage {
     #[serde(default)]
     pub waiting: Waiting,
     /// The leader looks whether its tasks are to wait for more: if so, the message is sent again after some time.
-    #[serde(default, skip_serializing_if = "is_not")]
+    #[serde(default, skip_serializing_if = "crate::unset::is_default")]
     pub lingers: bool,
     /// For how many milliseconds the leader has lingered by then, if it still does.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::unset::is_default")]
     pub lingered_ms: u64,
     /// For how many milliseconds its worker waits before it looks, less than a second: SQS delays by whole seconds.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::unset::is_default")]
     pub worker_waits: u64,
     /// It comes beside the leader's own message, which is on its way: only if the batch is to be formed now, it has an effect.
-    #[serde(default, skip_serializing_if = "is_not")]
+    #[serde(default, skip_serializing_if = "crate::unset::is_default")]
     pub hurries: bool,
 }
 
@@ -166,16 +166,6 @@ pub struct HandleMessage {
     /// Which attempt this is, from 1.
     pub attempt: u32,
     /// Its leader left tasks waiting: most likely the batch leads on when it ends.
-    #[serde(default, skip_serializing_if = "is_not")]
+    #[serde(default, skip_serializing_if = "crate::unset::is_default")]
     pub more: bool,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_zero(it: &u64) -> bool {
-    *it == 0
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_not(it: &bool) -> bool {
-    !*it
 }

@@ -5,11 +5,8 @@ use std::fmt;
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Whether a number need not be written; for `#[serde(skip_serializing_if)]`.
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-pub(crate) fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
+/// Up to here a double holds every whole number.
+pub const FLOAT_WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Reads a whole number; for `#[serde(deserialize_with)]`.
 ///
@@ -91,9 +88,7 @@ pub fn u16s<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::E
 /// The number, if it is whole and not negative. None for numbers that a double does not hold exactly.
 #[must_use]
 pub(crate) fn from_float(number: f64) -> Option<u64> {
-    /// Up to here a double holds every whole number.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if number.fract() != 0.0 || !(0.0..=EXACT).contains(&number) {
+    if number.fract() != 0.0 || !(0.0..=FLOAT_WHOLE_MAX).contains(&number) {
         return None;
     }
     // No cast: the double is written as a whole number, and read back.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fanfold::policy::BatchApi;
-use fanfold_batch_api::{Answer, Call, CallError, Caller, Calling, Cause, Later, Request};
+use fanfold_batch_api::{Accepted, Answer, Call, CallError, Caller, Calling, Cause, Request};
 use futures::FutureExt;
 use tokio::time::Instant;
 
@@ -69,7 +69,7 @@ impl ScriptedApi {
 
     /// One that answers every call later.
     pub fn answers_later() -> Arc<Self> {
-        Self::new(|_| Ok(Answer::Later(Later::default())))
+        Self::new(|_| Ok(Answer::Later(Accepted::default())))
     }
 
     /// When it was asked for answers.

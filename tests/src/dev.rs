@@ -5,7 +5,7 @@ use std::time::Duration;
 use fanfold::control::{DevLease, DevSession};
 use fanfold::policy::{BatchApi, Span, Way};
 use fanfold::store::policies::{DevError, Policies};
-use fanfold_batch_api::{Answer, CallError, Cause, Later};
+use fanfold_batch_api::{Accepted, Answer, CallError, Cause};
 use uuid::Uuid;
 
 use crate::api::Seen;
@@ -33,7 +33,7 @@ pub(crate) fn sent(queue: &str) -> Result<Answer, CallError> {
     if queue.ends_with(GONE) {
         return Err(CallError::new(Cause::Status(404), "SQS answered 400 Bad Request: QueueDoesNotExist"));
     }
-    Ok(Answer::Later(Later::default()))
+    Ok(Answer::Later(Accepted::default()))
 }
 
 impl TestStack {

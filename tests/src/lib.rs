@@ -26,7 +26,7 @@ pub use dev::{DEV_QUEUES, DEV_WITHIN};
 pub use logged::{listen, logged};
 pub use outcomes::outcome;
 pub use partitions::{Partitions, Throughput};
-pub use policies::{changed, policy};
+pub use policies::{changed, lane, policy};
 pub use pumps::until;
 pub use queues::{QueueName, delivery, message};
 pub use rates::{Counted, members};

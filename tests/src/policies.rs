@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fanfold::lane::Lane;
 use fanfold::limits::POLICY_CACHE_MAX;
 use fanfold::policy::Policy;
 use fanfold::store::policies::Policies;
@@ -16,6 +17,11 @@ pub fn policy(changes: Value) -> Value {
         "max_attempts": 4, "backoff": {"base": 1, "max": 4}, "batch_api": {"command": ["truck"]}
     });
     changed(policy, changes)
+}
+
+/// The lane of one depot.
+pub fn lane() -> Lane {
+    "parcel:0:117".parse().unwrap()
 }
 
 /// A policy with these changes.

@@ -42,7 +42,7 @@ pub(super) fn read(list: &RawValue, call: &Call) -> Result<Vec<MemberAnswer>, St
         let Some(id) = named(entry.get()).filter(|id| members.contains(id)) else {
             let shown = beginning(entry.get().as_bytes(), ENTRY_BYTES_MAX);
             return Err(format!(
-                "the answer's `batchItemFailures` has the entry {shown}, whose `itemIdentifier` is no member's id, so all \
+                "the answer's `batchItemFailures` has the entry {shown}, whose `itemIdentifier` is not a member's id, so all \
                  members are tried again"
             ));
         };
@@ -111,7 +111,7 @@ mod tests {
             let body = json!({"batchItemFailures": [{"itemIdentifier": B}, &entry]}).to_string();
             let error = Answer::read(body.as_bytes(), &call(&[A, B])).unwrap_err();
             assert_eq!((error.cause, error.retriable), (Cause::BadAnswer, true), "{entry}");
-            let shown = format!("has the entry {entry}, whose `itemIdentifier` is no member's id, so all members");
+            let shown = format!("has the entry {entry}, whose `itemIdentifier` is not a member's id, so all members");
             assert!(error.message.contains(&shown), "{}", error.message);
         }
     }

@@ -190,7 +190,7 @@ pub(super) fn sort(text: &str) -> &'static str {
         _ => match text {
             "null" => "null",
             "true" | "false" => "a boolean",
-            _ => "no JSON",
+            _ => "not JSON",
         },
     }
 }

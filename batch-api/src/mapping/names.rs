@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use fanfold::limits::ENTRY_BYTES_MAX;
 use fanfold::mapping::{Bindings, CompiledResponse, Match, Term, Variable};
 use fanfold::text::beginning;
+use fanfold::whole::FLOAT_WHOLE_MAX;
 use serde_json::{Number, Value};
 
 use crate::Call;
@@ -119,6 +120,3 @@ fn whole(number: &Number) -> Option<i64> {
     let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0)?;
     (float.abs() <= FLOAT_WHOLE_MAX).then_some(float as i64)
 }
-
-/// The largest number up to which a float holds every whole number.
-const FLOAT_WHOLE_MAX: f64 = 9_007_199_254_740_992.0;

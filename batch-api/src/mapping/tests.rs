@@ -72,7 +72,7 @@ fn by_index_there_is_an_item_for_each_member_or_the_answer_is_an_error() {
     }
     for (body, problem) in [
         ("", "the answer is empty"),
-        ("OK", "the answer is no JSON: OK"),
+        ("OK", "the answer is not JSON: OK"),
         ("{}", "the answer has no list at `/items`"),
         (r#"{"items": null}"#, "the answer has no list at `/items`"),
         (r#"{"items": {}}"#, "the answer has no list at `/items`, but another value"),

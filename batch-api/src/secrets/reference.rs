@@ -44,14 +44,14 @@ impl Reference {
 
     /// The value in the answer to the call. The problem shows nothing of it.
     pub(super) fn value(&self, answer: &[u8]) -> Result<String, String> {
-        let document: Value = serde_json::from_slice(answer).map_err(|_| "the answer is no JSON".to_owned())?;
+        let document: Value = serde_json::from_slice(answer).map_err(|_| "the answer is not JSON".to_owned())?;
         let text = match self.service {
             Service::Ssm => document["Parameter"]["Value"].as_str(),
             _ => document["SecretString"].as_str(),
         };
-        let text = text.ok_or("its value is no text")?;
+        let text = text.ok_or("its value is not a text")?;
         let Some(field) = &self.field else { return Ok(text.to_owned()) };
-        let fields: Value = serde_json::from_str(text).map_err(|_| "its value is no JSON, so it has no fields")?;
+        let fields: Value = serde_json::from_str(text).map_err(|_| "its value is not JSON, so it has no fields")?;
         let missing =
             || format!("its value has no text in the field `{}`", beginning(field.as_bytes(), ENTRY_BYTES_MAX));
         fields.get(field).and_then(Value::as_str).map(str::to_owned).ok_or_else(missing)

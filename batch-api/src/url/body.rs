@@ -55,7 +55,7 @@ fn decompress(body: &[u8]) -> Result<Vec<u8>, CallError> {
     let most = ANSWER_BYTES_MAX as u64 + 1;
     if let Err(error) = MultiGzDecoder::new(body).take(most).read_to_end(&mut decompressed) {
         let shown = beginning(body, EXCERPT_BYTES_MAX);
-        let message = format!("the answer is not {{\"members\": [...]}}: it is no gzip ({error}): {shown}");
+        let message = format!("the answer is not {{\"members\": [...]}}: it is not gzip ({error}): {shown}");
         return Err(CallError::new(Cause::BadAnswer, message));
     }
     if decompressed.len() > ANSWER_BYTES_MAX { Err(too_large()) } else { Ok(decompressed) }

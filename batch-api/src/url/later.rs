@@ -12,7 +12,7 @@ use reqwest::header::{HeaderMap, LOCATION};
 pub(super) fn named(called: &str, headers: &HeaderMap) -> Result<Option<String>, String> {
     let Some(location) = headers.get(LOCATION) else { return Ok(None) };
     let location =
-        location.to_str().map_err(|_| "the answer's `Location` is no text, so it is not asked".to_owned())?;
+        location.to_str().map_err(|_| "the answer's `Location` is not a text, so it is not asked".to_owned())?;
     beside(called, location).map(Some)
 }
 

@@ -32,8 +32,9 @@ impl Signer {
             Sign::Webhook(name) => {
                 let secret = secrets.get(name).and_then(Value::as_str).unwrap_or_default();
                 let Some(secret) = webhook::Key::parse(secret) else {
-                    let problem =
-                        format!("the secret `{name}` is no key of Standard Webhooks: `whsec_` and base64 is expected");
+                    let problem = format!(
+                        "the secret `{name}` is not a key of Standard Webhooks: `whsec_` and base64 is expected"
+                    );
                     return Err(missing(problem));
                 };
                 let seconds = now.0 / 1_000;

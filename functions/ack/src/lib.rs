@@ -62,9 +62,9 @@ impl Ack {
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
         Ok(Self {
             tracking: Tracking::from_environment(surroundings)?,
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
-            locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
+            batches: Batches::from_environment(surroundings)?,
+            locks: Locks::from_environment(surroundings)?,
+            policies: Policies::from_environment(surroundings)?,
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
             own: surroundings.queue(variables::ACK_QUEUE_URL)?,
             gathering: Gathering::default(),

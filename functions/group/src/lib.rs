@@ -60,15 +60,13 @@ impl Group {
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
         Ok(Self {
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
-            locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
+            tasks: Tasks::from_environment(surroundings)?,
+            locks: Locks::from_environment(surroundings)?,
+            batches: Batches::from_environment(surroundings)?,
+            policies: Policies::from_environment(surroundings)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
-            handle: surroundings
-                .queue(variables::HANDLE_QUEUE_URL)?
-                .fair(surroundings.says_yes(variables::FAIR_QUEUES)),
+            handle: surroundings.handle_queue()?,
             world: surroundings.world.clone(),
         })
     }

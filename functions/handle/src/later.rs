@@ -11,7 +11,7 @@ use fanfold::messages::HandleMessage;
 use fanfold::policy::{Policy, no_policy};
 use fanfold::store::batches::{Batch, Later, Poll};
 use fanfold::text::shorten;
-use fanfold_batch_api::{Answer, CallError, Cause, Later as Announced, Request};
+use fanfold_batch_api::{Accepted, Answer, CallError, Cause, Request};
 
 use crate::call::call_of;
 use crate::dev::silent_session;
@@ -25,7 +25,7 @@ enum Asked {
     /// The outcomes.
     Answered(Answer),
     /// None yet: ask again after this time, if it says so. And why, if that was not the batch API's answer.
-    NotYet(Announced),
+    NotYet(Accepted),
     /// There will be none.
     Never(CallError),
 }
@@ -36,20 +36,20 @@ impl Handle {
         &self,
         batch: Batch,
         policy: &Policy,
-        (announced, gone): (Announced, BTreeSet<usize>),
+        (accepted, gone): (Accepted, BTreeSet<usize>),
         more: bool,
     ) -> Result<Afterwards, HandleError> {
-        if let Some(problem) = &announced.problem {
+        if let Some(problem) = &accepted.problem {
             tracing::warn!(batch = %batch.id, attempt = batch.attempts, "{problem}");
         }
         let within = policy.batch_api.answers_within.map_or(Duration::ZERO, |within| within.0);
         let now = self.world.now();
-        let poll = |url| Poll { url, at: now.plus(announced.after.unwrap_or(POLL_PAUSES.0).max(DELAY_MIN)) };
-        let poll = announced.poll.clone().map(poll);
+        let poll = |url| Poll { url, at: now.plus(accepted.after.unwrap_or(POLL_PAUSES.0).max(DELAY_MIN)) };
+        let poll = accepted.poll.clone().map(poll);
         let later = Later { until: now.plus(within), asked: batch.called().into_iter().collect(), poll };
         let mut batch = batch;
         for _ in 0..CONTENTION_TRIES_MAX {
-            let after = opened(&batch, later.clone(), &announced, &gone);
+            let after = opened(&batch, later.clone(), &accepted, &gone);
             match self.batches.note(&batch, after, Vec::new()).await? {
                 Write::Done(open) => return self.go_on(&open, more).await,
                 // The first outcomes were faster than the answer to the call.
@@ -119,16 +119,16 @@ impl Handle {
             // When the lane is resumed, the batch's message is sent again.
             return Ok(Afterwards::Waits);
         }
-        let announced = match self.answer_at(batch, policy, &poll.url).await? {
+        let accepted = match self.answer_at(batch, policy, &poll.url).await? {
             Asked::Answered(answer) => return self.end_open(batch, policy, Ok(answer), message.more).await,
             Asked::Never(error) => return self.end_open(batch, policy, Err(error), message.more).await,
-            Asked::NotYet(announced) => announced,
+            Asked::NotYet(accepted) => accepted,
         };
         let now = self.world.now();
-        let pause = announced.after.unwrap_or_else(|| pause(batch, policy, now)).max(DELAY_MIN);
-        let poll = Poll { url: announced.poll.unwrap_or_else(|| poll.url.clone()), at: now.plus(pause) };
+        let pause = accepted.after.unwrap_or_else(|| pause(batch, policy, now)).max(DELAY_MIN);
+        let poll = Poll { url: accepted.poll.unwrap_or_else(|| poll.url.clone()), at: now.plus(pause) };
         let later = batch.later.clone().map(|later| Later { poll: Some(poll), ..later });
-        let last_error = announced.problem.map(|problem| shorten(&problem, ERROR_BYTES_MAX).into_owned());
+        let last_error = accepted.problem.map(|problem| shorten(&problem, ERROR_BYTES_MAX).into_owned());
         let after = Batch { later, last_error: last_error.or_else(|| batch.last_error.clone()), ..batch.clone() };
         match self.batches.note(batch, after, Vec::new()).await? {
             Write::Done(batch) | Write::Refused(Some(batch)) => Box::pin(self.go_on(&batch, message.more)).await,
@@ -158,12 +158,12 @@ impl Handle {
         let result = self.caller.poll(&policy.batch_api, url, request).await;
         let result = result.and_then(|answer| answer.in_mode(policy.batch_api.mode, &call, &unsent));
         Ok(match result {
-            Ok(Answer::Later(announced)) => Asked::NotYet(announced),
+            Ok(Answer::Later(accepted)) => Asked::NotYet(accepted),
             Ok(answer) => Asked::Answered(only_open(answer, batch)),
             Err(error) if error.retriable => {
                 tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the answer could not be asked for");
                 let after = error.retry_after.map(|asked| asked.delay(self.world.now()));
-                Asked::NotYet(Announced { after, problem: Some(error.message), ..Announced::default() })
+                Asked::NotYet(Accepted { after, problem: Some(error.message), ..Accepted::default() })
             }
             Err(error) => Asked::Never(unasked(&error)),
         })
@@ -171,26 +171,19 @@ impl Handle {
 }
 
 /// A batch whose call is answered later. Members that are gone, or were not in the request, have failed.
-fn opened(batch: &Batch, later: Later, announced: &Announced, gone: &BTreeSet<usize>) -> Batch {
+fn opened(batch: &Batch, later: Later, accepted: &Accepted, gone: &BTreeSet<usize>) -> Batch {
     let mut outcomes = Outcomes::of(batch);
     for slot in gone.iter().filter(|slot| batch.is_open(**slot)) {
         outcomes.fail(*slot, "the task's record is gone", None);
     }
-    for member in &announced.members {
+    for member in &accepted.members {
         if let Some(slot) = batch.members.slot(&member.id).filter(|slot| batch.is_open(*slot)) {
             outcomes.fail(slot, member.error.as_deref().unwrap_or_default(), member.code.as_deref());
         }
     }
-    let problem = announced.problem.as_ref().map(|problem| shorten(problem, ERROR_BYTES_MAX).into_owned());
-    Batch {
-        later: Some(later),
-        lease_until: None,
-        failed: outcomes.failed,
-        errors: outcomes.errors,
-        codes: outcomes.codes,
-        last_error: problem.or_else(|| batch.last_error.clone()),
-        ..batch.clone()
-    }
+    let problem = accepted.problem.as_ref().map(|problem| shorten(problem, ERROR_BYTES_MAX).into_owned());
+    let Outcomes { failed, errors, codes, .. } = outcomes;
+    Batch { failed, errors, codes, ..batch.clone() }.opened(later, problem)
 }
 
 /// The outcomes of members that have none yet.
@@ -226,5 +219,8 @@ fn too_late(policy: &Policy) -> String {
 
 /// The batch API took the call, and now says that there is no answer to it: it may have worked.
 fn unasked(error: &CallError) -> CallError {
-    CallError::new(Cause::Silence, format!("the answer, which was to come later, cannot be had: {}", error.message))
+    CallError::new(
+        Cause::Silence,
+        format!("the answer, which was to come later, could not be fetched: {}", error.message),
+    )
 }

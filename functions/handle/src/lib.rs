@@ -1,6 +1,7 @@
 //! The step `handle`: calls the batch API, retries, and records outcomes, those too that come later.
 
 mod attempt;
+mod begin;
 mod breaker;
 mod call;
 mod conclude;
@@ -91,17 +92,15 @@ impl Handle {
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings, caller: Arc<dyn Caller>) -> Result<Self, ConfigError> {
         Ok(Self {
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
-            locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
-            fanouts: Fanouts::new(surroundings.table(variables::FANOUTS_TABLE)?),
-            gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
+            tasks: Tasks::from_environment(surroundings)?,
+            locks: Locks::from_environment(surroundings)?,
+            batches: Batches::from_environment(surroundings)?,
+            fanouts: Fanouts::from_environment(surroundings)?,
+            gates: Gates::from_environment(surroundings)?,
             places_max: places_max(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
+            policies: Policies::from_environment(surroundings)?,
             dev_queues: surroundings.optional(variables::DEV_QUEUES).map(DevQueues::new),
-            handle: surroundings
-                .queue(variables::HANDLE_QUEUE_URL)?
-                .fair(surroundings.says_yes(variables::FAIR_QUEUES)),
+            handle: surroundings.handle_queue()?,
             ack: surroundings.queue(variables::ACK_QUEUE_URL)?,
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,

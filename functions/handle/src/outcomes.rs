@@ -167,10 +167,10 @@ impl Outcomes {
         }
         let unreported = match (problem, mismatch.unknown.as_slice()) {
             (Some(problem), _) => format!("the answer has no outcome for it, and {problem}"),
-            (None, [id]) => format!("the answer has no outcome for it, but one for {id}, which is no member"),
+            (None, [id]) => format!("the answer has no outcome for it, but one for {id}, which is not a member"),
             (None, []) => "the answer has no outcome for it".to_owned(),
             (None, [id, others @ ..]) => format!(
-                "the answer has no outcome for it, but one for {id}, which is no member, and {} like that",
+                "the answer has no outcome for it, but one for {id}, which is not a member, and {} like that",
                 others.len()
             ),
         };

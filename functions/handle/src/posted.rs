@@ -7,10 +7,8 @@ use fanfold::bits::Bits;
 use fanfold::clock::Timestamp;
 use fanfold::limits::{CODE_BYTES_MAX, RETRY_AFTER_MAX};
 use fanfold::messages::{Posted, PostedOutcome};
-use fanfold::pacing::Turns;
-use fanfold::parts::Parts;
 use fanfold::policy::FieldError;
-use fanfold::store::batches::{Batch, BatchStatus};
+use fanfold::store::batches::{Batch, MemberState};
 use fanfold::text::beginning;
 
 use crate::outcomes::{NO_REASON, Outcomes};
@@ -39,7 +37,7 @@ fn slots(batch: &Batch, members: &[PostedOutcome]) -> Result<Vec<usize>, Vec<Fie
         let id = &member.id;
         match batch.members.slot(id) {
             None => {
-                let problem = format!("is {id}, which is no member of batch {}", batch.id);
+                let problem = format!("is {id}, which is not a member of batch {}", batch.id);
                 faults.push(FieldError { field: field(), problem });
             }
             Some(slot) => match first.insert(slot, at) {
@@ -101,14 +99,14 @@ pub(crate) fn noted(
     let silent = outcomes.silent();
     let Outcomes { succeeded, failed, errors, codes, .. } = outcomes;
     let after = Batch { succeeded, failed, silent, errors, codes, again, again_at, ..batch.clone() };
-    Ok(Noted { after: done(after), results, recorded, ignored: members.len() - recorded })
+    Ok(Noted { after: after.concluded(), results, recorded, ignored: members.len() - recorded })
 }
 
 /// Whether a slot has this outcome.
 fn stands(batch: &Batch, slot: usize, outcome: Posted) -> bool {
     match outcome {
-        Posted::Succeeded => batch.succeeded.get(slot),
-        Posted::Failed => batch.failed.get(slot),
+        Posted::Succeeded => batch.outcome(slot) == MemberState::Succeeded,
+        Posted::Failed => batch.outcome(slot) == MemberState::Failed,
         Posted::Retry => false,
     }
 }
@@ -118,22 +116,6 @@ fn asked_until(member: &PostedOutcome, now: Timestamp) -> Option<Timestamp> {
     let seconds = member.retry_after.filter(|seconds| *seconds >= 0.0)?;
     // More seconds than fit are a wait without end, too.
     Some(now.plus(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).min(RETRY_AFTER_MAX)))
-}
-
-/// The batch, done if it waits for its next attempt and no member is left. An attempt that runs or is open ends it otherwise.
-fn done(batch: Batch) -> Batch {
-    let waits = batch.status == BatchStatus::InProgress && batch.lease_until.is_none() && batch.later.is_none();
-    if !waits || !batch.unsettled().is_empty() {
-        return batch;
-    }
-    Batch {
-        status: BatchStatus::Done,
-        retry_at: None,
-        turns: Turns::default(),
-        parts: Parts::default(),
-        last_error: None,
-        ..batch
-    }
 }
 
 #[cfg(test)]

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use fanfold::backoff::Backoff;
 use fanfold::bits::Bits;
 use fanfold::clock::Timestamp;
-use fanfold::grouping::{gave_up_waiting, waited_in_vain};
+use fanfold::grouping::{Parts, Shows, gave_up_waiting, is_split_after, waited_in_vain};
 use fanfold::limits::{ERROR_BYTES_MAX, RETRY_AFTER_MAX};
-use fanfold::parts::{Parts, Shows};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, Settlement};
 use fanfold::text::shorten;
@@ -52,11 +51,11 @@ pub(crate) fn settle_call(
     }
     let attempts = attempts(batch, &before, put_off.is_some());
     let shows = shows(&result, put_off.is_some());
-    let several = called.len() > 1;
-    let splits = several && shows.fails() && is_split_after(batch, &called, &result, attempts, policy);
+    let (several, retriable) = (called.len() > 1, result.as_ref().err().is_none_or(|error| error.retriable));
+    let splits = several && shows.fails() && is_split_after(batch, &called, retriable, attempts, policy);
     // A call for several that is not split is repeated as it is.
     let shows = if several && shows.fails() && !splits { Shows::Nothing } else { shows };
-    let waits = shows == Shows::Nothing || (splits && result.as_ref().is_err_and(|error| error.retriable));
+    let waits = shows == Shows::Nothing || (splits && retriable);
     let mut retry = outcomes.take(batch, called, result, put_off.is_some() || splits);
     retry.extend(outcomes.posted_again(batch, &again));
     // Members that ask for different delays are called together: none of them before its time.
@@ -145,24 +144,6 @@ fn shows(result: &Result<Answer, CallError>, put_off: bool) -> Shows {
         Err(error) if error.cause.may_be_one_member() && !put_off => Shows::Fails,
         Err(_) => Shows::Nothing,
     }
-}
-
-/// Whether the members of a call that failed as a whole are called in halves next. After an answer that is final, always. After
-/// a fault that may pass: once the batch is split, at once; before that, when its attempts are used up. But not if an earlier
-/// call for one of them may have worked, as halves have other keys; nor if the policy allows a single attempt.
-fn is_split_after(
-    batch: &Batch,
-    called: &[usize],
-    result: &Result<Answer, CallError>,
-    attempts: u32,
-    policy: &Policy,
-) -> bool {
-    if result.as_ref().is_err_and(|error| !error.retriable) {
-        return true;
-    }
-    let may_have_worked = batch.lost_in_a_row() > 0 || called.iter().any(|slot| batch.silent.get(*slot));
-    let used_up = !batch.parts.is_empty() || attempts >= policy.max_attempts;
-    used_up && !may_have_worked && policy.max_attempts > 1
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::delivery::{Delivery, Failures, Step, parse};
-use fanfold::limits::BATCH_API_TIMEOUT_MAX;
+use fanfold::limits::{BATCH_API_TIMEOUT_MAX, FANOUTS_LOGGED};
 use fanfold::messages::HandleMessage;
 use fanfold::store::batches::Batch;
 use futures::FutureExt;
@@ -13,9 +13,6 @@ use tracing::Instrument;
 use tracing::field::Empty;
 
 use crate::{Handle, HandleError};
-
-/// Fan-outs that the lines about a batch name.
-const FANOUTS_LOGGED: usize = 3;
 
 /// What becomes of a batch after a message about it.
 #[derive(Debug)]

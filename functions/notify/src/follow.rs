@@ -3,9 +3,9 @@
 
 use fanfold::clock::Timestamp;
 use fanfold::ids::ItemId;
+use fanfold::item_results::ItemResultsReader;
 use fanfold::messages::RegisterMessage;
 use fanfold::notice::FanoutEnded;
-use fanfold::part_results::PartResults;
 use fanfold::store::fanouts::Fanout;
 use fanfold::tracking::{Acks, collect_parent};
 
@@ -38,8 +38,8 @@ impl Notify {
         Ok(())
     }
 
-    fn parts(&self) -> PartResults<'_> {
-        PartResults { tracking: &self.tracking, tasks: &self.tasks, batches: &self.batches }
+    fn results(&self) -> ItemResultsReader<'_> {
+        ItemResultsReader { tracking: &self.tracking, tasks: &self.tasks, batches: &self.batches }
     }
 
     /// Whether the task that follows is stored, or there is none. If not, sends it, unless it was sent a short while ago.
@@ -50,8 +50,8 @@ impl Notify {
         }
         let now: Timestamp = self.world.now();
         if fanout.then_due.is_none_or(|due| due <= now) {
-            let parts = if then.results { Some(self.parts().of(fanout).await?) } else { None };
-            let task = then.request(&FanoutEnded::of(fanout), parts);
+            let results = if then.results { Some(self.results().of(fanout).await?) } else { None };
+            let task = then.request(&FanoutEnded::of(fanout), results);
             self.register.send(&RegisterMessage::Task(task)).await?;
             self.tracking.fanouts.then_sent(fanout).await?;
         }

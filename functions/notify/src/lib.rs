@@ -82,13 +82,13 @@ impl Notify {
     /// A variable is missing or cannot be used.
     pub fn from_environment(surroundings: &Surroundings, webhooks: Arc<dyn Webhooks>) -> Result<Self, ConfigError> {
         Ok(Self {
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
-            locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
-            gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
+            batches: Batches::from_environment(surroundings)?,
+            locks: Locks::from_environment(surroundings)?,
+            gates: Gates::from_environment(surroundings)?,
             tracking: Tracking::from_environment(surroundings)?,
-            places: Places::new(surroundings.table(variables::LOCKS_TABLE)?),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
+            places: Places::from_environment(surroundings)?,
+            policies: Policies::from_environment(surroundings)?,
+            tasks: Tasks::from_environment(surroundings)?,
             register: surroundings.queue(variables::REGISTER_QUEUE_URL)?,
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
             dead: surroundings.queue(variables::NOTIFY_DEAD_LETTER_QUEUE_URL)?,

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold_http_client::webhook::{BYTES, Key, PREFIX};
+use fanfold::limits::WEBHOOK_SECRET_BYTES;
+use fanfold_http_client::webhook::{Key, PREFIX};
 
 /// The secrets that webhooks are signed with. While a secret is replaced there are two: receivers accept a webhook if one of its
 /// signatures is right.
@@ -29,8 +30,8 @@ impl Secrets {
             let value = format!("… (secret {} of {})", at + 1, value.split_whitespace().count());
             let problem = format!(
                 "`{PREFIX}` and the base64 of {} to {} random bytes are expected, several separated by spaces",
-                BYTES.start(),
-                BYTES.end()
+                WEBHOOK_SECRET_BYTES.start(),
+                WEBHOOK_SECRET_BYTES.end()
             );
             Key::parse(text).ok_or(ConfigError::Unusable { variable, value, problem })
         };

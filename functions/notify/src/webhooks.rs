@@ -8,7 +8,7 @@ use fanfold::config::{ConfigError, Surroundings};
 use fanfold::limits::{NOTICE_RETRY_AFTER_MAX, NOTICE_TIMEOUT};
 use fanfold::notice::{NOTICE_MEDIA_TYPE, Notice};
 use fanfold_http_client::aws::{AwsError, Refused};
-use fanfold_http_client::{HttpClient, NoAnswer, innermost, retry_after};
+use fanfold_http_client::{HttpClient, NoAnswer, retry_after};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use reqwest::header::CONTENT_TYPE;
@@ -94,12 +94,7 @@ impl From<AwsError> for DeliveryError {
 
 /// Why the receiver did not answer.
 pub(crate) fn failure(error: &reqwest::Error) -> String {
-    let what = match NoAnswer::of(error) {
-        NoAnswer::Unreachable | NoAnswer::Tls => "the receiver cannot be reached",
-        NoAnswer::TimedOut => return format!("the receiver did not answer within {} s", NOTICE_TIMEOUT.as_secs()),
-        NoAnswer::BrokenOff => "the connection broke off",
-    };
-    innermost(error).map_or_else(|| what.to_owned(), |why| format!("{what}: {why}"))
+    NoAnswer::text(error, "the receiver", Some(NOTICE_TIMEOUT))
 }
 
 /// Posts notices to URLs.

@@ -105,7 +105,7 @@ impl Store for Folder<'_> {
             // One more, to see whether there is more.
             let read = skipped.and_then(|_| decompressed.take(len as u64 + 1).read_to_end(&mut bytes));
             open_version(path, &version)?;
-            read.map_err(|error| SourceError::for_good(format!("{}: is no gzip: {error}", path.display())))?;
+            read.map_err(|error| SourceError::for_good(format!("{}: is not gzip: {error}", path.display())))?;
             let last = bytes.len() <= len;
             bytes.truncate(len);
             Ok(Bytes { bytes, last })

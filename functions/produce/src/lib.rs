@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use fanfold::aws::{QueueError, StoreError};
 use fanfold::clock::World;
-use fanfold::config::{ConfigError, Surroundings, variables};
+use fanfold::config::{ConfigError, Surroundings};
 use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::messages::ProduceMessage;
 use fanfold::producing::Producing;
@@ -88,8 +88,8 @@ impl Produce {
         Ok(Self {
             producing: Producing::from_environment(surroundings)?,
             tracking: Tracking::from_environment(surroundings)?,
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
+            tasks: Tasks::from_environment(surroundings)?,
+            batches: Batches::from_environment(surroundings)?,
             registrar: Registrar::from_environment(surroundings)?,
             sources,
             world: surroundings.world.clone(),

@@ -3,19 +3,17 @@
 use std::num::NonZeroU16;
 
 use fanfold::aws::Write;
-use fanfold::ids::{TaskId, expand};
 use fanfold::limits::{PRODUCE_TIME_MAX, SOURCE_PAUSES, SOURCE_TRIES_MAX};
-use fanfold::messages::{ProduceMessage, TaskRequest};
+use fanfold::messages::ProduceMessage;
 use fanfold::metrics::{PARTITIONS_FAILED, ROWS_DROPPED, ROWS_READ, SOURCE_TRIES_FAILED};
 use fanfold::producing::{Producer, Source};
 use fanfold::registering::{CheckedTasks, RegisterError, Registered, Registration};
 use fanfold::store::fanouts::{Fanout, FanoutState};
 use fanfold::store::producers::{KeptPage, Page, Partition, PartitionState};
 use fanfold::tracking::TrackingError;
-use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::read::items;
+use crate::read::{items, with_items};
 use crate::{Produce, ProduceError, SourceError};
 
 /// Why a page cannot be registered whose items were added before.
@@ -27,7 +25,7 @@ impl Produce {
     /// # Errors
     /// Tables or queues cannot be reached. Doing it again is safe.
     pub async fn move_on(&self, message: ProduceMessage) -> Result<(), ProduceError> {
-        let until = Instant::now() + PRODUCE_TIME_MAX;
+        let until = self.world.now().plus(PRODUCE_TIME_MAX);
         let unknown = || ProduceError::Unknown(message);
         let fanout = self.tracking.fanouts.get(message.fanout).await?.ok_or_else(unknown)?;
         // Tasks that it was opened with take the place of a producer.
@@ -52,7 +50,7 @@ impl Produce {
                 Err(error) => return self.failed(&at, error).await,
             }
             known = false;
-            if at.state == PartitionState::Running && Instant::now() >= until {
+            if at.state == PartitionState::Running && self.world.now() >= until {
                 return Ok(self.producing.go_on(&at).await?);
             }
         }
@@ -94,8 +92,7 @@ impl Produce {
             return Ok((page, 0));
         }
         let groups = self.tracking.add_page(at, items(&tasks)).await?;
-        let with_id = |(task, item)| TaskRequest { id: Some(TaskId::Item(item)), ..task };
-        let tasks = tasks.into_iter().zip(expand(at.fanout, &groups)).map(with_id).collect();
+        let tasks = with_items(tasks, at.fanout, &groups);
         // Tasks are known by their items, so the request needs no id of its own.
         let checked = self.registrar.check(tasks, "").await?.at_most(most(producer));
         let registered = self.registrar.register_checked(checked).await?;

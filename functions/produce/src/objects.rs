@@ -7,6 +7,7 @@
 //! while one may be under way: by the limits, which are the constants used here.
 
 mod cursor;
+mod store;
 
 use fanfold::limits::{
     DECOMPRESSED_BYTES_MAX, OBJECT_HEAD_BYTES, OBJECT_PAGE_BYTES, OBJECT_PART_BYTES, TASKS_PER_REQUEST_MAX,
@@ -21,65 +22,8 @@ use std::io::Read;
 use std::sync::Arc;
 
 use self::cursor::{Cursor, Within};
+pub use self::store::{Bytes, Head, Names, Store};
 use crate::{SourceAnswer, SourceError, SourceRequest};
-
-/// The beginning of an object, and what is known of it.
-#[derive(Clone, Debug, Default)]
-pub struct Head {
-    /// Changes when the object does.
-    pub version: String,
-    /// Its bytes.
-    pub size: u64,
-    /// Whether it says that it is compressed by gzip.
-    pub compressed: bool,
-    /// Its first bytes: all, or [`OBJECT_HEAD_BYTES`].
-    pub first: Vec<u8>,
-}
-
-/// Bytes of an object.
-#[derive(Clone, Debug, Default)]
-pub struct Bytes {
-    /// The bytes.
-    pub bytes: Vec<u8>,
-    /// Whether the object ends with them.
-    pub last: bool,
-}
-
-/// Some names of objects, in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
-    /// The names.
-    pub names: Vec<String>,
-    /// Whether there are more behind them.
-    pub more: bool,
-}
-
-/// What has objects. A version that is not there any more is an error that is final.
-pub trait Store: Sync {
-    /// The beginning of an object, of this version if one is given.
-    fn head(&self, name: &str, version: Option<&str>) -> impl Future<Output = Result<Arc<Head>, SourceError>> + Send;
-
-    /// So many bytes of an object.
-    fn bytes(
-        &self,
-        name: &str,
-        version: &str,
-        from: u64,
-        len: u64,
-    ) -> impl Future<Output = Result<Vec<u8>, SourceError>> + Send;
-
-    /// Up to so many bytes of a compressed object, decompressed, from byte `from` on.
-    fn decompressed(
-        &self,
-        name: &str,
-        version: &str,
-        from: u64,
-        len: usize,
-    ) -> impl Future<Output = Result<Bytes, SourceError>> + Send;
-
-    /// The next names that begin with a prefix.
-    fn names(&self, prefix: &str, after: Option<&str>) -> impl Future<Output = Result<Names, SourceError>> + Send;
-}
 
 /// Answers one question.
 #[derive(Debug)]
@@ -296,12 +240,6 @@ struct Begin {
     lines: u64,
 }
 
-impl Head {
-    fn is_whole(&self) -> bool {
-        self.first.len() as u64 == self.size
-    }
-}
-
 /// Whether an object is compressed by its name.
 fn is_compressed(name: &str) -> bool {
     name.len() > 3 && name.as_bytes()[name.len() - 3..].eq_ignore_ascii_case(b".gz")
@@ -314,7 +252,7 @@ fn decompressed(head: &Head) -> Result<(Vec<u8>, bool), String> {
     match MultiGzDecoder::new(head.first.as_slice()).take(most).read_to_end(&mut text) {
         Ok(bytes) => Ok((text, head.is_whole() && (bytes as u64) < most)),
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof && !head.is_whole() => Ok((text, false)),
-        Err(error) => Err(format!("is no gzip: {error}")),
+        Err(error) => Err(format!("is not gzip: {error}")),
     }
 }
 

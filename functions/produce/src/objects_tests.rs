@@ -242,8 +242,8 @@ async fn what_cannot_be_read_is_named_by_its_line() {
     for (name, of, why) in [
         ("none.csv", 1, "none.csv: is empty"),
         ("long.ndjson", 1, "long.ndjson: line 1: does not end within 524288 bytes"),
-        ("no.csv.gz", 1, "no.csv.gz: is no gzip"),
-        ("cut.ndjson.gz", 1, "is no gzip"),
+        ("no.csv.gz", 1, "no.csv.gz: is not gzip"),
+        ("cut.ndjson.gz", 1, "is not gzip"),
         ("quoted.csv", 2, "has a line end in quotes"),
         ("gone.csv", 1, "gone"),
     ] {

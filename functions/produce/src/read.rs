@@ -1,6 +1,6 @@
 //! Reading a page: asks the source, and takes the rows of this partition.
 
-use fanfold::ids::{TaskId, expand};
+use fanfold::ids::{ItemGroup, TaskId, expand};
 use fanfold::limits::BAD_ROW_BYTES_MAX;
 use fanfold::messages::TaskRequest;
 use fanfold::producing::{BadRow, Given, Producer, Sieve, Source, Whole};
@@ -9,6 +9,7 @@ use fanfold::store::producers::{KeptPage, Page, Partition};
 use fanfold::text::shorten;
 use fanfold::tracking::page_groups;
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::{Produce, ProduceError, SourceAnswer, SourceError, SourceRequest};
 
@@ -55,8 +56,7 @@ impl Produce {
             return Ok((page, None));
         }
         let groups = page_groups(at.fanout, at.number, at.page, items(&tasks));
-        let with_id = |(task, item)| TaskRequest { id: Some(TaskId::Item(item)), ..task };
-        let tasks = tasks.into_iter().zip(expand(at.fanout, &groups)).map(with_id).collect();
+        let tasks = with_items(tasks, at.fanout, &groups);
         match self.registrar.check(tasks, "").await {
             Ok(checked) => Ok((page, Some(checked))),
             Err(RegisterError::Refused(faults)) => {
@@ -84,6 +84,12 @@ impl Produce {
 /// How many items the tasks of a page are.
 pub(crate) fn items(tasks: &[TaskRequest]) -> u32 {
     u32::try_from(tasks.len()).unwrap_or(u32::MAX)
+}
+
+/// The tasks of a page, as the items of its groups.
+pub(crate) fn with_items(tasks: Vec<TaskRequest>, fanout: Uuid, groups: &[ItemGroup]) -> Vec<TaskRequest> {
+    let with_id = |(task, item)| TaskRequest { id: Some(TaskId::Item(item)), ..task };
+    tasks.into_iter().zip(expand(fanout, groups)).map(with_id).collect()
 }
 
 /// Describes the rows that are too many.

@@ -2,17 +2,15 @@
 
 mod row;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use fanfold::ids::{ItemId, TaskId, expand};
 use fanfold::limits::{GROUPS_COUNTED_MAX, KEYS_PER_READ_MAX, OBJECT_PAGE_BYTES, REISSUE_PAGE_ITEMS, SOURCE_TRIES_MAX};
 use fanfold::messages::TaskRequest;
 use fanfold::policy::no_policy;
 use fanfold::producing::{Given, Reissue, ReissuePlace};
-use fanfold::store::batches::Batch;
 use fanfold::store::fanouts::Fanout;
 use fanfold::store::producers::Partition;
-use fanfold::store::tasks::Task;
 use fanfold::tracking::{ItemCursor, Listed, page_groups};
 use serde_json::Value;
 use uuid::Uuid;
@@ -48,7 +46,7 @@ impl Produce {
         'chunks: for chunk in page.items.chunks(KEYS_PER_READ_MAX) {
             let ids: Vec<TaskId> = chunk.iter().map(|item| TaskId::Item(*item)).collect();
             let tasks = self.tasks.get_many(&ids).await?;
-            let batches = self.batches_of(&tasks).await?;
+            let batches = self.batches.of_tasks(tasks.values()).await?;
             let known = Known { old: &old, tasks: &tasks, batches: &batches, unregistered: &unregistered };
             for item in chunk {
                 let row = match known.row(item, &corrected) {
@@ -116,12 +114,6 @@ impl Produce {
         let Some(kept) = self.producing.producers.page(&at).await? else { return Ok(BTreeMap::new()) };
         let groups = page_groups(old.id, at.number, at.page, items(&kept.tasks));
         Ok(expand(old.id, &groups).zip(kept.tasks).collect())
-    }
-
-    async fn batches_of(&self, tasks: &HashMap<TaskId, Task>) -> Result<HashMap<Uuid, Batch>, ProduceError> {
-        let ids: BTreeSet<Uuid> = tasks.values().filter_map(|task| task.batch).collect();
-        let batches = self.batches.get_many(&ids.into_iter().collect::<Vec<_>>()).await?;
-        Ok(batches.into_iter().map(|batch| (batch.id, batch)).collect())
     }
 
     /// Releases the keys that failed tasks still have where fan-outs share keys: their policy keeps them, or a call without an

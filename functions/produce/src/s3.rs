@@ -162,7 +162,7 @@ pub(crate) async fn window(
     len: usize,
 ) -> Result<Bytes, SourceError> {
     let mut decoder = MultiGzDecoder::new(Window { skip: from, len, bytes: Vec::new(), over: false });
-    let no_gzip = |error: std::io::Error| SourceError::for_good(format!("the object is no gzip: {error}"));
+    let no_gzip = |error: std::io::Error| SourceError::for_good(format!("the object is not gzip: {error}"));
     let mut chunks = std::pin::pin!(chunks);
     while let Some(chunk) = chunks.next().await {
         decoder.write_all(chunk?.as_ref()).map_err(no_gzip)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fanfold::clock::Timestamp;
 use fanfold::limits::{EXCERPT_BYTES_MAX, SOURCE_ANSWER_BYTES_MAX, SOURCE_RETRY_AFTER_MAX, SOURCE_TIMEOUT};
 use fanfold::text::beginning;
-use fanfold_http_client::{HttpClient, NoAnswer, body, innermost, retry_after, start_of_body};
+use fanfold_http_client::{HttpClient, NoAnswer, body, retry_after, start_of_body};
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 
@@ -53,14 +53,5 @@ pub(crate) async fn read(mut response: Response) -> Result<Vec<u8>, SourceError>
 
 /// Why a source gave no answer.
 pub(crate) fn failure(error: &reqwest::Error) -> SourceError {
-    let what = match NoAnswer::of(error) {
-        NoAnswer::Unreachable => "the source cannot be reached",
-        NoAnswer::Tls => "no secure connection to the source",
-        NoAnswer::TimedOut => {
-            return SourceError::again(format!("the source did not answer within {} s", SOURCE_TIMEOUT.as_secs()));
-        }
-        NoAnswer::BrokenOff => "the answer of the source broke off",
-    };
-    let why = innermost(error).map(|why| format!(": {why}")).unwrap_or_default();
-    SourceError::again(format!("{what}{why}"))
+    SourceError::again(NoAnswer::text(error, "the source", Some(SOURCE_TIMEOUT)))
 }

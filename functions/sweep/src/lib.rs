@@ -143,21 +143,19 @@ impl Sweep {
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
         Ok(Self {
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
-            locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
-            gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
+            tasks: Tasks::from_environment(surroundings)?,
+            locks: Locks::from_environment(surroundings)?,
+            batches: Batches::from_environment(surroundings)?,
+            gates: Gates::from_environment(surroundings)?,
             places_max: places_max(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
+            policies: Policies::from_environment(surroundings)?,
             tracking: Tracking::from_environment(surroundings)?,
             producing: Producing::from_environment(surroundings)?,
             cancelling: Cancelling::from_environment(surroundings)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
-            handle: surroundings
-                .queue(variables::HANDLE_QUEUE_URL)?
-                .fair(surroundings.says_yes(variables::FAIR_QUEUES)),
-            record: SweepRecord::new(surroundings.table(variables::LOCKS_TABLE)?),
+            handle: surroundings.handle_queue()?,
+            record: SweepRecord::from_environment(surroundings)?,
             world: surroundings.world.clone(),
         })
     }

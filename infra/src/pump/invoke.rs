@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName};
 use fanfold::delivery::{Delivery, Failures, Step};
+use fanfold::text::causes;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -80,7 +80,7 @@ impl Invoker {
                 Ok(output) if output.failed.is_empty() => {}
                 Ok(output) => tracing::warn!(queue, failed = ?output.failed, "some messages were not deleted"),
                 Err(error) => {
-                    let error = DisplayErrorContext(&error);
+                    let error = causes(&error);
                     tracing::warn!(queue, %error, "messages were not deleted and will be delivered again");
                 }
             }

@@ -92,7 +92,7 @@ async fn receive(sqs: aws_sdk_sqs::Client, queue_url: String, most: i32) -> Vec<
     match received {
         Ok(output) => output.messages.unwrap_or_default(),
         Err(error) => {
-            let error = aws_sdk_sqs::error::DisplayErrorContext(&error);
+            let error = fanfold::text::causes(&error);
             tracing::warn!(queue_url, %error, "cannot receive messages");
             sleep(PAUSE).await;
             Vec::new()

@@ -72,11 +72,6 @@ impl Template {
         self.queues.get(name)
     }
 
-    /// The queues' URLs in the embedded SQS by their logical ids.
-    pub fn queue_urls(&self) -> BTreeMap<String, String> {
-        self.queues.values().map(|queue| (queue.name.clone(), queue.url())).collect()
-    }
-
     /// The functions.
     pub fn functions(&self) -> impl Iterator<Item = &Function> {
         self.functions.values()

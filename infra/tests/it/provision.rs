@@ -28,7 +28,7 @@ async fn what_is_there_already_stays() {
     let tables = engine.dynamodb().list_tables().send().await.unwrap().table_names.unwrap();
     assert_eq!(tables, ["ThingsTable"]);
     let queues = engine.sqs().list_queues().send().await.unwrap().queue_urls.unwrap();
-    assert_eq!(queues, template().queue_urls().into_values().collect::<Vec<_>>());
+    assert_eq!(queues, template().queues().map(|queue| queue.url()).collect::<Vec<_>>());
 }
 
 #[tokio::test]

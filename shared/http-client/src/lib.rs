@@ -7,6 +7,7 @@ pub mod webhook;
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use fanfold::retry_after::RetryAfter;
 use fanfold::text;
@@ -96,6 +97,19 @@ impl NoAnswer {
             return if text::chain(error).any(is_tls) { Self::Tls } else { Self::Unreachable };
         }
         if error.is_timeout() { Self::TimedOut } else { Self::BrokenOff }
+    }
+
+    /// Why there is no answer, in words, with the cause. `peer`: who did not answer; `within`: the time that it had, if that is fixed.
+    #[must_use]
+    pub fn text(error: &reqwest::Error, peer: &str, within: Option<Duration>) -> String {
+        let what = match (Self::of(error), within) {
+            (Self::TimedOut, Some(within)) => return format!("{peer} did not answer within {} s", within.as_secs()),
+            (Self::TimedOut, None) => return format!("{peer} did not answer in time"),
+            (Self::Unreachable, _) => format!("{peer} cannot be reached"),
+            (Self::Tls, _) => format!("no secure connection to {peer}"),
+            (Self::BrokenOff, _) => format!("the call of {peer} broke off"),
+        };
+        innermost(error).map_or_else(|| what.clone(), |why| format!("{what}: {why}"))
     }
 }
 

@@ -4,14 +4,12 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use fanfold::limits::WEBHOOK_SECRET_BYTES;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
 /// What a secret begins with, as the scheme writes it.
 pub const PREFIX: &str = "whsec_";
-
-/// Bytes of a secret: what the scheme allows.
-pub const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// A secret that webhooks are signed with.
 #[derive(Clone)]
@@ -28,7 +26,7 @@ impl Key {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = STANDARD.decode(text.strip_prefix(PREFIX)?).ok()?;
-        BYTES.contains(&bytes.len()).then(|| Hmac::new_from_slice(&bytes).ok()).flatten().map(Self)
+        WEBHOOK_SECRET_BYTES.contains(&bytes.len()).then(|| Hmac::new_from_slice(&bytes).ok()).flatten().map(Self)
     }
 
     /// A signature, as the header `webhook-signature` has it.

@@ -23,7 +23,7 @@ impl From<QueueError> for Problem {
     fn from(error: QueueError) -> Self {
         match error {
             QueueError::Service { .. } | QueueError::Entry { .. } => Self::unavailable(&error),
-            QueueError::TooLarge { .. } | QueueError::Json(_) => Self::internal(&error),
+            QueueError::TooLarge { .. } | QueueError::Unbuilt { .. } | QueueError::Json(_) => Self::internal(&error),
         }
     }
 }

@@ -2,11 +2,10 @@
 
 use axum::extract::OptionalFromRequestParts;
 use axum::http::request::Parts;
+use fanfold::headers::IDEMPOTENCY_KEY;
 use fanfold::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 
 use crate::{Code, Problem};
-
-const NAME: &str = "idempotency-key";
 
 /// A request's `Idempotency-Key`. It is opaque: quotes belong to it. Extract it as an `Option`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +23,7 @@ impl<S: Sync> OptionalFromRequestParts<S> for IdempotencyKey {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, Problem> {
-        let mut values = parts.headers.get_all(NAME).iter();
+        let mut values = parts.headers.get_all(IDEMPOTENCY_KEY).iter();
         let Some(value) = values.next() else { return Ok(None) };
         if values.next().is_some() {
             return Err(invalid("is given more than once"));
@@ -51,7 +50,7 @@ pub(crate) fn schema() -> schemars::Schema {
 
 fn invalid(what: &str) -> Problem {
     let detail = format!(
-        "the header Idempotency-Key {what}, 1 to {IDEMPOTENCY_KEY_BYTES_MAX} visible ASCII characters without spaces are allowed"
+        "the header {IDEMPOTENCY_KEY} {what}, 1 to {IDEMPOTENCY_KEY_BYTES_MAX} visible ASCII characters without spaces are allowed"
     );
     Problem::new(Code::InvalidIdempotencyKey, detail)
 }
@@ -66,7 +65,7 @@ mod tests {
     async fn extract(values: &[&[u8]]) -> Result<Option<IdempotencyKey>, Problem> {
         let (mut parts, ()) = Request::new(()).into_parts();
         for value in values {
-            parts.headers.append(NAME, HeaderValue::from_bytes(value).unwrap());
+            parts.headers.append(IDEMPOTENCY_KEY, HeaderValue::from_bytes(value).unwrap());
         }
         IdempotencyKey::from_request_parts(&mut parts, &()).await
     }

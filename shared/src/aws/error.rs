@@ -54,12 +54,20 @@ impl StoreError {
         E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
         R: std::fmt::Debug + Send + Sync + 'static,
     {
-        let message = match (error.code(), error.message()) {
-            (Some(code), Some(message)) => format!("{code}: {message}"),
-            (Some(code), None) => code.to_owned(),
-            // Not an answer of the service: the connection, a time-out. The causes say it best.
-            _ => causes(&error),
-        };
-        Self::Service { operation, table: table.to_owned(), message, source: Box::new(error) }
+        Self::Service { operation, table: table.to_owned(), message: said(&error), source: Box::new(error) }
+    }
+}
+
+/// What a service said, or why it said nothing.
+pub(crate) fn said<E, R>(error: &SdkError<E, R>) -> String
+where
+    E: std::error::Error + ProvideErrorMetadata + 'static,
+    R: std::fmt::Debug,
+{
+    match (error.code(), error.message()) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(code), None) => code.to_owned(),
+        // Not an answer of the service: the connection, a time-out. The causes say it best.
+        _ => causes(error),
     }
 }

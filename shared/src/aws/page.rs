@@ -9,9 +9,9 @@ use super::attributes::text;
 use super::{Item, StoreError, Table};
 use crate::limits::ITEMS_PER_PAGE_MAX;
 
-/// A part of an index.
+/// A section of an index.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct Section {
     /// The index.
     pub(crate) index: &'static str,
     /// Its partition key, and the value of it.
@@ -35,7 +35,7 @@ pub(crate) enum Range {
     Between(AttributeValue, AttributeValue),
 }
 
-impl Part {
+impl Section {
     /// One partition of an index that is named after its partition key, which is a text.
     pub(crate) fn all(index: &'static str, partition: impl ToString) -> Self {
         Self::keyed(index, index, text(partition))
@@ -73,11 +73,11 @@ pub enum Looked<T> {
 }
 
 impl Table {
-    /// The items of a part of an index, in its order, as the index shows them: it may lag behind.
-    pub(crate) async fn query(&self, part: Part) -> Result<Vec<Item>, StoreError> {
-        let mut found = self.part(&part, ITEMS_PER_PAGE_MAX).into_paginator().items().send();
+    /// The items of a section of an index, in its order, as the index shows them: it may lag behind.
+    pub(crate) async fn query(&self, section: Section) -> Result<Vec<Item>, StoreError> {
+        let mut found = self.section(&section, ITEMS_PER_PAGE_MAX).into_paginator().items().send();
         let mut items = Vec::new();
-        while items.len() < part.limit
+        while items.len() < section.limit
             && let Some(item) = found.next().await
         {
             items.push(item.map_err(|error| StoreError::service("Query", &self.name, error))?);
@@ -88,11 +88,11 @@ impl Table {
     /// A page of them, of at most `size` items, and where the next one begins.
     pub(crate) async fn page(
         &self,
-        part: &Part,
+        section: &Section,
         size: usize,
         start: Option<Item>,
     ) -> Result<(Vec<Item>, Option<Item>), StoreError> {
-        let answer = self.part(part, size).set_exclusive_start_key(start).send().await;
+        let answer = self.section(section, size).set_exclusive_start_key(start).send().await;
         let answer = answer.map_err(|error| StoreError::service("Query", &self.name, error))?;
         Ok((answer.items.unwrap_or_default(), answer.last_evaluated_key))
     }
@@ -125,17 +125,17 @@ impl Table {
     }
 
     /// Asks for pages of at most `size` items.
-    fn part(&self, part: &Part, size: usize) -> QueryFluentBuilder {
+    fn section(&self, section: &Section, size: usize) -> QueryFluentBuilder {
         let query = self
             .client
             .query()
             .table_name(&self.name)
-            .index_name(part.index)
-            .expression_attribute_names("#key", part.partition.0)
-            .expression_attribute_values(":key", part.partition.1.clone())
-            .set_scan_index_forward(part.backward.then_some(false))
-            .limit(i32::try_from(part.limit.min(size)).unwrap_or(i32::MAX));
-        let Some((sort, range)) = &part.range else { return query.key_condition_expression("#key = :key") };
+            .index_name(section.index)
+            .expression_attribute_names("#key", section.partition.0)
+            .expression_attribute_values(":key", section.partition.1.clone())
+            .set_scan_index_forward(section.backward.then_some(false))
+            .limit(i32::try_from(section.limit.min(size)).unwrap_or(i32::MAX));
+        let Some((sort, range)) = &section.range else { return query.key_condition_expression("#key = :key") };
         let query = query.expression_attribute_names("#sort", *sort);
         match range {
             Range::After(after) => query

@@ -4,16 +4,17 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::error::ProvideErrorMetadata;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 
+use super::error::said;
 use crate::backoff::delay_seconds;
 use crate::ids::derived;
 use crate::lane::Lane;
 use crate::limits::{MESSAGE_BYTES_MAX, MESSAGES_PER_CALL_MAX, SENDS_AT_ONCE_MAX};
+use crate::text::causes;
 
 /// A message could not be sent.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +45,14 @@ pub enum QueueError {
         queue: String,
         /// The message's size.
         bytes: usize,
+    },
+    /// An entry breaks a rule of the SDK, so that it was not sent.
+    #[error("a message to {queue} cannot be built: {problem}")]
+    Unbuilt {
+        /// The queue's URL.
+        queue: String,
+        /// What is wrong with it.
+        problem: String,
     },
     /// The message cannot be written as JSON.
     #[error("a message cannot be written as JSON")]
@@ -183,11 +192,12 @@ impl Sender {
             let entry = SendMessageBatchRequestEntry::builder().id(at.to_string()).message_body(body);
             let entry = entry.set_message_group_id(group);
             let entry = if delay > 0 { entry.delay_seconds(delay) } else { entry };
-            call = call.entries(entry.build().map_err(|error| self.service(error.to_string(), Box::new(error)))?);
+            call = call.entries(entry.build().map_err(|error| self.unbuilt(&error))?);
         }
-        let answer = call.send().await.map_err(|error| {
-            let message = error.message().map_or_else(|| format!("{error:?}"), str::to_owned);
-            self.service(message, Box::new(error))
+        let answer = call.send().await.map_err(|error| QueueError::Service {
+            queue: self.url.clone(),
+            message: said(&error),
+            source: Box::new(error),
         })?;
         match answer.failed().first() {
             None => Ok(()),
@@ -198,7 +208,7 @@ impl Sender {
         }
     }
 
-    fn service(&self, message: String, source: Box<dyn std::error::Error + Send + Sync>) -> QueueError {
-        QueueError::Service { queue: self.url.clone(), message, source }
+    fn unbuilt(&self, error: &dyn std::error::Error) -> QueueError {
+        QueueError::Unbuilt { queue: self.url.clone(), problem: causes(error) }
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::aws::StoreError;
 use crate::clock::{Timestamp, World};
-use crate::config::{ConfigError, Surroundings, variables};
+use crate::config::{ConfigError, Surroundings};
 use crate::grouping::BundleState;
 use crate::ids::TaskId;
 use crate::lane::Lane;
@@ -43,7 +43,7 @@ impl Cancelling {
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
         Ok(Self {
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
+            tasks: Tasks::from_environment(surroundings)?,
             tracking: Tracking::from_environment(surroundings)?,
             world: surroundings.world.clone(),
         })
@@ -83,10 +83,7 @@ impl Cancelling {
         let cancelled = self.tasks.cancel(tasks.ids()).await?;
         // The batch API was not called for them. A user who sees the failure may register the same again at once.
         self.tasks.release_keys(&cancelled).await?;
-        let items = cancelled.iter().filter_map(|id| match id {
-            TaskId::Item(item) => Some((*item).into()),
-            TaskId::Single(_) => None,
-        });
+        let items = cancelled.iter().filter_map(TaskId::item).map(Into::into);
         let mut acks = Acks::new();
         collect(&mut acks, &AckRequest { failed: items.collect(), ..AckRequest::default() });
         if !acks.is_empty() {

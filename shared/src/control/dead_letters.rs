@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::error::{DisplayErrorContext, SdkError};
+use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::types::{
     DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName, QueueAttributeName,
     SendMessageBatchRequestEntry,
 };
 use serde::Serialize;
 
+use crate::aws::said;
 use crate::config::{ConfigError, Surroundings, variables};
 use crate::ids::derived;
 use crate::limits::{MESSAGE_BYTES_MAX, MESSAGES_PER_CALL_MAX, REDRIVE_MAX, REDRIVE_VISIBILITY};
@@ -77,10 +78,10 @@ pub enum DeadLetterError {
 
 fn failed<E, R>(operation: &'static str) -> impl FnOnce(SdkError<E, R>) -> DeadLetterError
 where
-    E: std::error::Error + 'static,
+    E: std::error::Error + ProvideErrorMetadata + 'static,
     R: std::fmt::Debug,
 {
-    move |error| DeadLetterError::Service { operation, message: DisplayErrorContext(&error).to_string() }
+    move |error| DeadLetterError::Service { operation, message: said(&error) }
 }
 
 impl DeadLetters {

@@ -10,12 +10,12 @@ use uuid::Uuid;
 
 use super::Scope;
 use crate::aws::StoreError;
-use crate::config::{ConfigError, Surroundings, variables};
+use crate::config::{ConfigError, Surroundings};
 use crate::ids::{TaskId, derived};
 use crate::limits::{RESET_PER_PAGE, RESET_RECORDS};
 use crate::messages::TaskRequest;
 use crate::registering::{RegisterError, Registered, Registrar, Registration};
-use crate::store::batches::{Batch, Batches, RecordCursor};
+use crate::store::batches::{Batch, Batches, MemberState, RecordCursor};
 use crate::store::tasks::{Task, Tasks};
 
 /// Resets tasks.
@@ -80,8 +80,8 @@ impl Resetting {
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
         Ok(Self {
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
+            tasks: Tasks::from_environment(surroundings)?,
+            batches: Batches::from_environment(surroundings)?,
             registrar: Registrar::from_environment(surroundings)?,
         })
     }
@@ -115,12 +115,10 @@ impl Resetting {
         let Some(found) = self.batches.get(batch).await? else {
             return Ok(Some(format!("was in batch {batch}, which ended long ago")));
         };
-        let slot = found.members.slot(&task.id);
-        let is = |bits: &crate::bits::Bits| slot.is_some_and(|slot| bits.get(slot));
-        Ok(match () {
-            () if is(&found.failed) => None,
-            () if is(&found.succeeded) => Some("succeeded".to_owned()),
-            () => Some(format!("is in batch {batch}")),
+        Ok(match found.outcome_of(&task.id) {
+            Some(MemberState::Failed) => None,
+            Some(MemberState::Succeeded) => Some("succeeded".to_owned()),
+            Some(MemberState::Pending | MemberState::Dropped) | None => Some(format!("is in batch {batch}")),
         })
     }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Serialize;
-use uuid::Uuid;
 
 use super::{Control, ControlError};
 use crate::ids::{ItemId, TaskId};
@@ -12,7 +11,7 @@ use crate::lane::Lane;
 use crate::limits::KEYS_PER_READ_MAX;
 use crate::messages::{ElectMessage, HandleMessage};
 use crate::store::batches::{Batch, BatchStatus};
-use crate::store::tasks::Task;
+use crate::store::tasks::TaskStatus;
 use crate::tracking::{Acks, Tracking, collect_duplicates};
 
 /// What items of a fan-out that are not done wait for.
@@ -64,32 +63,33 @@ impl Control {
         let tasks = self.tasks.get_many(&ids).await?;
         let mut woken = Woken { without_task: (items.len() - tasks.len()) as u64, ..Woken::default() };
         let (mut lanes, mut duplicates) = (BTreeSet::new(), Vec::new());
-        let named: BTreeSet<Uuid> = tasks.values().filter_map(|task| task.batch).collect();
-        let batches = self.batches.get_many(&named.into_iter().collect::<Vec<_>>()).await?;
+        let batches = self.batches.of_tasks(tasks.values()).await?;
         for task in tasks.values() {
-            let batch = task.batch.map(|id| batches.iter().find(|batch| batch.id == id));
-            match (standing(task, batch), &task.id) {
-                (Standing::Waits, _) => {
+            let batch = task.batch.and_then(|id| batches.get(&id));
+            match (task.status(batch), &task.id) {
+                (TaskStatus::Created, _) => {
                     woken.waiting += 1;
                     lanes.insert(task.lane.clone());
                 }
-                (Standing::InFlight, _) => {
+                (TaskStatus::Batched | TaskStatus::InProgress, _) => {
                     woken.in_flight += 1;
                     // Its leader may be gone before it formed the batch.
-                    if batch.flatten().is_none_or(|batch| batch.status == BatchStatus::Grouping) {
+                    if batch.is_none_or(|batch| batch.status == BatchStatus::Grouping) {
                         lanes.insert(task.lane.clone());
                     }
                 }
-                (Standing::Settled, _) => woken.settled += 1,
-                (Standing::Duplicate, TaskId::Item(item)) => {
+                (TaskStatus::Duplicate, TaskId::Item(item)) => {
                     woken.duplicates += 1;
                     duplicates.push(*item);
                 }
-                (Standing::Duplicate, TaskId::Single(_)) => {}
+                (TaskStatus::Duplicate, TaskId::Single(_)) => {}
+                (TaskStatus::Succeeded | TaskStatus::Failed | TaskStatus::Dropped | TaskStatus::Cancelled, _) => {
+                    woken.settled += 1;
+                }
             }
         }
         self.wake_lanes(lanes.into_iter().collect()).await?;
-        self.wake_due(&batches).await?;
+        self.wake_due(batches.values()).await?;
         if !duplicates.is_empty() {
             let mut acks = Acks::new();
             collect_duplicates(&mut acks, duplicates);
@@ -105,35 +105,10 @@ impl Control {
         Ok(self.elect.send_all(wakes.iter().map(|message| (message, Duration::ZERO))).await?)
     }
 
-    async fn wake_due(&self, batches: &[Batch]) -> Result<(), ControlError> {
+    async fn wake_due(&self, batches: impl Iterator<Item = &Batch>) -> Result<(), ControlError> {
         let now = self.world.now();
         let due = |batch: &Batch| HandleMessage::due(batch, now).map(|message| (message, batch.lane.clone()));
-        let messages: Vec<(HandleMessage, Lane)> = batches.iter().filter_map(due).collect();
+        let messages: Vec<(HandleMessage, Lane)> = batches.filter_map(due).collect();
         Ok(self.handle.send_for(messages.iter().map(|(message, lane)| (message, Duration::ZERO, lane))).await?)
     }
-}
-
-/// What a task whose item is not done waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    Waits,
-    InFlight,
-    Settled,
-    Duplicate,
-}
-
-/// `batch`: the record of the batch that claimed it, if one did.
-fn standing(task: &Task, batch: Option<Option<&Batch>>) -> Standing {
-    match batch {
-        _ if task.duplicate_of.is_some() => Standing::Duplicate,
-        _ if task.cancelled => Standing::Settled,
-        None => Standing::Waits,
-        Some(Some(batch)) if settled(batch, &task.id) => Standing::Settled,
-        Some(_) => Standing::InFlight,
-    }
-}
-
-fn settled(batch: &Batch, id: &TaskId) -> bool {
-    let outcome = |slot| batch.succeeded.get(slot) || batch.failed.get(slot) || batch.dropped.get(slot);
-    batch.members.slot(id).is_some_and(outcome)
 }

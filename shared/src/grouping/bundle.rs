@@ -184,14 +184,11 @@ impl Bundle {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::testing::lane;
     use proptest::prelude::*;
 
     const BATCH: Uuid = Uuid::from_u128(7);
     const OTHER: Uuid = Uuid::from_u128(8);
-
-    fn lane() -> Lane {
-        "parcel:0:NY".parse().unwrap()
-    }
 
     fn tasks(number: usize) -> Members {
         (0..number).map(|id| TaskId::Single(Uuid::from_u128(id as u128))).collect()

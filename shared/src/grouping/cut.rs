@@ -65,10 +65,7 @@ mod tests {
     use super::*;
     use crate::ids::ItemId;
     use crate::policy::Weight;
-
-    fn lane() -> Lane {
-        "parcel:0:NY".parse().unwrap()
-    }
+    use crate::testing::{lane, parcels};
 
     fn tasks(number: usize) -> Members {
         (0..number).map(|id| TaskId::Single(Uuid::from_u128(id as u128))).collect()
@@ -79,11 +76,8 @@ mod tests {
     }
 
     fn size(max_batch: usize, max_weight: u32) -> BatchSize {
-        let policy = serde_json::json!({
-            "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]},
-            "max_batch": max_batch, "weight": "content.kg", "max_weight": max_weight,
-        });
-        BatchSize::of(&serde_json::from_value(policy).unwrap())
+        let most = serde_json::json!({"max_batch": max_batch, "weight": "content.kg", "max_weight": max_weight});
+        BatchSize::of(&parcels(most))
     }
 
     /// Each of these tasks with this load.

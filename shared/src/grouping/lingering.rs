@@ -60,14 +60,6 @@ impl Linger {
         self.most.saturating_add(self.least_wait)
     }
 
-    /// The longest that a leader may wait before it looks at its lane again, rounded as [`Linger::delay`] does.
-    #[must_use]
-    pub fn looks_within(self) -> Duration {
-        let least = if self.counts() { self.looks_less_often(self.most) } else { Duration::ZERO };
-        let (delay, rest) = self.delay(self.first().max(self.least_wait).max(least).max(self.between_looks(self.most)));
-        delay + rest
-    }
-
     /// How a leader waits for this time: by a message with this delay, whole seconds, and then in its worker, for less than a
     /// second. Where a policy has whole seconds only, no worker waits: the delay is rounded up.
     #[must_use]

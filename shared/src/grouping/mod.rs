@@ -9,10 +9,12 @@ mod hints;
 mod lingering;
 mod load;
 mod outcome;
+mod parts;
 mod rank;
 mod resting;
 mod silence;
 mod size;
+mod splitting;
 mod succession;
 
 pub use self::bundle::{Bundle, BundleState};
@@ -28,8 +30,12 @@ pub(crate) use self::load::any_loads;
 pub use self::load::{ColumnError, Load, Loads, distinct};
 pub use self::outcome::{FailureNotice, First, Follows};
 #[cfg(test)]
+pub(crate) use self::parts::tests::any_parts;
+pub use self::parts::{Parts, PartsError, Shows};
+#[cfg(test)]
 pub(crate) use self::rank::any_rank;
 pub use self::rank::{Rank, RankError};
 pub use self::resting::{forms_at_rest, rests};
 pub use self::silence::{Circumstances, Patience, batch_overdue, lane_overdue, wake_leader};
 pub use self::size::{BatchSize, Filling};
+pub use self::splitting::is_split_after;

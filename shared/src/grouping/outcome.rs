@@ -79,6 +79,7 @@ mod tests {
     use crate::ids::{ItemId, TaskId};
     use crate::members::Members;
     use crate::store::notices::NoticeProgress;
+    use crate::testing::parcels;
     use uuid::Uuid;
 
     /// A batch that is done: its first member succeeded, its second failed.
@@ -104,10 +105,7 @@ mod tests {
     }
 
     fn notifying() -> Policy {
-        serde_json::from_value(serde_json::json!({
-            "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}, "notify": {"queue": "notices"}
-        }))
-        .unwrap()
+        parcels(serde_json::json!({"notify": {"queue": "notices"}}))
     }
 
     fn silent() -> Policy {

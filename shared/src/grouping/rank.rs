@@ -64,7 +64,7 @@ impl fmt::Display for Rank {
 
 /// A text is no rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is no position in the order of a lane")]
+#[error("is not a position in the order of a lane")]
 pub struct RankError;
 
 impl FromStr for Rank {

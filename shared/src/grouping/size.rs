@@ -144,13 +144,12 @@ impl BatchSize {
 mod tests {
     use super::*;
     use crate::grouping::distinct;
+    use crate::testing::parcels;
     use proptest::prelude::*;
     use serde_json::json;
 
     fn size(changes: serde_json::Value) -> BatchSize {
-        let mut policy = json!({"kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}});
-        policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-        BatchSize::of(&serde_json::from_value(policy).unwrap())
+        BatchSize::of(&parcels(changes))
     }
 
     fn load(bytes: u32, weight: u64) -> Load {
@@ -179,8 +178,7 @@ mod tests {
 
     #[test]
     fn a_lane_that_drains_has_batches_of_the_same_size_without_linger() {
-        let policy = json!({"kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}, "linger": 3});
-        let policy: Policy = serde_json::from_value(policy).unwrap();
+        let policy = parcels(json!({"linger": 3}));
         let draining = Hold { draining: true, ..Hold::default() };
         assert_eq!(BatchSize::under(&policy, Hold::default()), BatchSize::of(&policy));
         assert_eq!(BatchSize::under(&policy, draining), BatchSize { linger: Linger::NONE, ..BatchSize::of(&policy) });

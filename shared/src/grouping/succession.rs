@@ -40,6 +40,7 @@ impl GroupMessage {
 mod tests {
     use super::*;
     use crate::ids::TaskId;
+    use crate::testing::parcels;
     use serde_json::json;
 
     const NEXT: Uuid = Uuid::from_u128(3);
@@ -53,10 +54,9 @@ mod tests {
     }
 
     fn size(changes: serde_json::Value) -> BatchSize {
-        let mut policy =
-            json!({"kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}, "linger": 9});
-        policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-        BatchSize::of(&serde_json::from_value(policy).unwrap())
+        let mut changes = changes;
+        changes["linger"] = json!(9);
+        BatchSize::of(&parcels(changes))
     }
 
     /// Whether the next leader has yet to find out, and the delay of its message in seconds.

@@ -109,7 +109,7 @@ fn plain(message: &str) -> String {
         "number out of range" => return "holds a number beyond what a double holds".to_owned(),
         // JSON allows one half of a surrogate pair, which no text can hold.
         "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
-            return "holds half a pair of surrogates (`\\ud800` to `\\udfff`), which is no character".to_owned();
+            return "holds half a pair of surrogates (`\\ud800` to `\\udfff`), which is not a character".to_owned();
         }
         _ => {}
     }

@@ -94,7 +94,7 @@ fn a_field_of_another_shape_is_named_with_what_is_allowed() {
         (
             r#"{"any": ["\ud800"]}"#,
             "any[0]",
-            "holds half a pair of surrogates (`\\ud800` to `\\udfff`), which is no character",
+            "holds half a pair of surrogates (`\\ud800` to `\\udfff`), which is not a character",
         ),
         (r#"{"inner": {}}"#, "inner", "invalid type: object, expected a list"),
         (r#"{"inner": [["a", 1.5]]}"#, "inner[0]", "invalid type: list, expected an object"),

@@ -47,6 +47,9 @@ pub const RECEIVER_SHARE: u32 = 4;
 /// Pauses of a notice whose receiver holds its share already.
 pub const PLACE_PAUSES: Backoff = Backoff { base: PLACE_PAUSE_MIN, max: PLACE_PAUSE_MAX };
 
+/// Bytes of a secret that webhooks are signed with, as Standard Webhooks allows them.
+pub const WEBHOOK_SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
+
 /// Bytes of an event bus's name or ARN (`PutEvents`; its own ARNs are shorter).
 pub const EVENT_BUS_BYTES_MAX: usize = 1_600;
 

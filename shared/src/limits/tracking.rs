@@ -105,6 +105,9 @@ pub const THEN_RESULTS_BYTES_MAX: usize = 96 * 1_024;
 /// How many reissues of reissues are followed back to find the results of all parts: each takes three reads.
 pub const REISSUES_FOLLOWED_MAX: usize = 20;
 
+/// Pages of a reissue in which its items are looked for: each has one at least, but for those in which it waited for the index.
+pub const REISSUE_PAGES_LOOKED_AT: u64 = 2 * THEN_RESULTS_MAX as u64;
+
 /// The longest pause before the task that follows a fan-out's end is sent again, as long as it is not found stored: one that cannot
 /// be registered is a dead letter each time, until the header is forgotten.
 pub const FOLLOW_PAUSE_MAX: Duration = Duration::from_secs(3_600);

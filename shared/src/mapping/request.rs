@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::template::{Compiler, Report, Template, Text};
+use crate::headers;
 use crate::limits::{HEADER_BYTES_MAX, HEADERS_MAX, MAPPING_BYTES_MAX, REQUEST_BYTES_MAX};
 
 /// How a call becomes an HTTP request. Fields that are not set are as for any batch API.
@@ -114,9 +115,9 @@ const RESERVED: [&str; 18] = [
     "content-encoding",
     "content-length",
     "expect",
-    "fanfold-attempt",
+    headers::ATTEMPT,
     "host",
-    "idempotency-key",
+    headers::IDEMPOTENCY_KEY,
     "keep-alive",
     "te",
     "trailer",
@@ -190,12 +191,14 @@ impl RequestMapping {
         for (name, value) in &self.headers {
             let field = format!("{path}.headers.{name}");
             let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-            let lower = name.to_ascii_lowercase();
+            let is = |other: &str| name.eq_ignore_ascii_case(other);
             if name.is_empty() || !name.bytes().all(token) {
                 report(&field, "has a name that no header may have".to_owned());
-            } else if RESERVED.contains(&lower.as_str()) || lower.starts_with("proxy-") {
+            } else if RESERVED.into_iter().any(is)
+                || name.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("proxy-"))
+            {
                 let hint =
-                    if lower == "idempotency-key" { "; `${idempotency_key}` gives it to another one" } else { "" };
+                    if is(headers::IDEMPOTENCY_KEY) { "; `${idempotency_key}` gives it to another one" } else { "" };
                 report(&field, format!("is a header that is set by Fanfold or by HTTP itself{hint}"));
             }
             if value.len() > HEADER_BYTES_MAX

@@ -33,7 +33,7 @@ pub struct AckRequest {
     pub batch: Option<LaneBatch>,
     /// How often these acks were gathered from other messages and sent on. Only the step `ack` sends this.
     #[cfg_attr(feature = "openapi", schemars(skip))]
-    #[serde(default, skip_serializing_if = "crate::whole::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::unset::is_default")]
     pub gathered: u32,
 }
 

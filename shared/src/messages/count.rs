@@ -29,15 +29,15 @@ pub struct CountEntry {
     pub fanout: Uuid,
     /// How many more are to be done.
     #[cfg_attr(feature = "openapi", schemars(range(max = u32::MAX)))]
-    #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "crate::whole::is_zero")]
+    #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "crate::unset::is_default")]
     pub add: u32,
     /// How many are done and succeeded.
     #[cfg_attr(feature = "openapi", schemars(range(max = u32::MAX)))]
-    #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "crate::whole::is_zero")]
+    #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "crate::unset::is_default")]
     pub succeeded: u32,
     /// How many are done and failed.
     #[cfg_attr(feature = "openapi", schemars(range(max = u32::MAX)))]
-    #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "crate::whole::is_zero")]
+    #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "crate::unset::is_default")]
     pub failed: u32,
 }
 

@@ -83,15 +83,10 @@ struct Fields {
     kind: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     due: Option<u64>,
-    #[serde(default, skip_serializing_if = "none")]
+    #[serde(default, skip_serializing_if = "crate::unset::is_default")]
     waits: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     undelivered: Option<Box<Undelivered>>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn none(number: &u32) -> bool {
-    *number == 0
 }
 
 impl TryFrom<Fields> for NotifyMessage {
@@ -103,7 +98,7 @@ impl TryFrom<Fields> for NotifyMessage {
             (Some(id), None, None) => About::Fanout(id),
             (None, Some(named), None) => About::Batch(named),
             (None, None, Some(kind)) if is_kind(&kind) => About::Kind(kind),
-            (None, None, Some(_)) => return Err("`kind` is no kind"),
+            (None, None, Some(_)) => return Err("`kind` is not a kind"),
             (None, None, None) => return Err("neither `fanout` nor `batch` nor `kind` is there"),
             _ => return Err("of `fanout`, `batch` and `kind` more than one is there, one is allowed"),
         };

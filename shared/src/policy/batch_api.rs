@@ -45,13 +45,6 @@ pub enum Mode {
     Strict,
 }
 
-impl Mode {
-    /// Whether it is the one that is meant if none is given.
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// A way of calling a batch API. It is written as one field of the batch API, beside `timeout`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -156,7 +149,7 @@ struct Fields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     response: Option<ResponseMapping>,
     /// Whether a member that did not succeed fails the call: `slots` (no, each member has its own outcome) or `strict` (yes).
-    #[serde(default, skip_serializing_if = "Mode::is_default")]
+    #[serde(default, skip_serializing_if = "crate::unset::is_default")]
     mode: Mode,
     /// The batch API may answer a call with a status 202, and send outcomes later: for this long after the 202, at most a day.
     /// They are posted, or Fanfold asks for them at the address in `Location`.
@@ -191,7 +184,7 @@ impl TryFrom<Fields> for BatchApi {
         if let Some(name) = &preset {
             let found = Preset::named(name).ok_or_else(|| {
                 let names: Vec<String> = preset_names().iter().map(|name| format!("`{name}`")).collect();
-                format!("has `use: {name}`, which is no preset; there are {}", names.join(", "))
+                format!("has `use: {name}`, which is not a preset; there are {}", names.join(", "))
             })?;
             with = found.constants(with);
             request = Some(request.unwrap_or_default().or(found.request));

@@ -36,13 +36,26 @@ pub enum NoticesQueue {
     Notices,
 }
 
-/// The URL or ARN of a standard queue: the names of others end in `.fifo`. As for other URLs, `http` is for this very machine
-/// only, here also by the names under which emulators show their queues: `….localhost` is reserved for it (RFC 6761), and that
-/// of LocalStack is an address of it.
-pub(crate) const QUEUE: &str = "^((https://[A-Za-z0-9.-]+|http://(([A-Za-z0-9-]+\\.)*localhost(\\.localstack\\.cloud)?|127\\.0\\.0\\.1|\\[::1\\]))(:[0-9]{1,5})?/[0-9]{12}/|arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:)[A-Za-z0-9_-]{1,80}$";
+/// The pattern of the URL or ARN of a queue with one of these names. As for other URLs, `http` is for this very machine only, here
+/// also by the names under which emulators show their queues: `….localhost` is reserved for it (RFC 6761), and that of LocalStack
+/// is an address of it.
+macro_rules! queue_named {
+    ($names:literal) => {
+        concat!(
+            "^((https://[A-Za-z0-9.-]+",
+            "|http://(([A-Za-z0-9-]+\\.)*localhost(\\.localstack\\.cloud)?|127\\.0\\.0\\.1|\\[::1\\]))",
+            "(:[0-9]{1,5})?/[0-9]{12}/|arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:)",
+            $names,
+            "$"
+        )
+    };
+}
+
+/// The URL or ARN of a standard queue: the names of others end in `.fifo`.
+pub(crate) const QUEUE: &str = queue_named!("[A-Za-z0-9_-]{1,80}");
 
 /// The URL or ARN of any queue: the same, and those with ordered messages.
-pub(crate) const ANY_QUEUE: &str = "^((https://[A-Za-z0-9.-]+|http://(([A-Za-z0-9-]+\\.)*localhost(\\.localstack\\.cloud)?|127\\.0\\.0\\.1|\\[::1\\]))(:[0-9]{1,5})?/[0-9]{12}/|arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:)([A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\\.fifo)$";
+pub(crate) const ANY_QUEUE: &str = queue_named!("([A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\\.fifo)");
 
 /// The name or ARN of a bus (API reference of `PutEvents`).
 pub(crate) const EVENT_BUS: &str = "^(arn:aws[a-z-]*:events:[a-z0-9-]+:[0-9]{12}:event-bus/)?[/._A-Za-z0-9-]+$";
@@ -69,11 +82,7 @@ impl Destination {
             Self::Queue(NoticesQueue::Notices) => return,
             Self::Url(url) => return faults.url(&format!("{field}.url"), url),
             Self::Sqs(queue) => {
-                let allowed = "the URL (https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or http:// on localhost) or ARN of a standard \
-                               queue is";
-                // Of a host the pattern knows the characters only.
-                let most = if !queue.starts_with("https:") || is_callable(queue) { URL_BYTES_MAX } else { 0 };
-                ("sqs", queue, QUEUE, most, allowed.to_owned())
+                ("sqs", queue, QUEUE, queue_bytes_max(queue), format!("{} is", queue_allowed("standard queue")))
             }
             Self::EventBus(bus) => {
                 let allowed = format!("the name or ARN of an event bus, at most {EVENT_BUS_BYTES_MAX} bytes, is");
@@ -123,14 +132,20 @@ impl Destination {
 /// # Errors
 /// It is none; what is allowed.
 pub(super) fn check_queue(queue: &str) -> Result<(), String> {
-    // Of a host the pattern knows the characters only.
-    let most = if !queue.starts_with("https:") || is_callable(queue) { URL_BYTES_MAX } else { 0 };
-    if queue.len() <= most && Regex::new(ANY_QUEUE).is_ok_and(|pattern| pattern.is_match(queue)) {
+    if queue.len() <= queue_bytes_max(queue) && Regex::new(ANY_QUEUE).is_ok_and(|pattern| pattern.is_match(queue)) {
         return Ok(());
     }
-    Err(format!(
-        "is `{queue}`, the URL (https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or http:// on localhost) or ARN of a queue is allowed"
-    ))
+    Err(format!("is `{queue}`, {} is allowed", queue_allowed("queue")))
+}
+
+/// The most bytes of a queue's URL or ARN: none, if its host cannot be called. Of a host the patterns know the characters only.
+fn queue_bytes_max(queue: &str) -> usize {
+    if !queue.starts_with("https:") || is_callable(queue) { URL_BYTES_MAX } else { 0 }
+}
+
+/// How a queue is given; `what`: which one.
+fn queue_allowed(what: &str) -> String {
+    format!("the URL (https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or http:// on localhost) or ARN of a {what}")
 }
 
 /// The URL of a queue that is given by its URL or ARN.

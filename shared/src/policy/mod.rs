@@ -146,7 +146,7 @@ pub struct Policy {
     #[serde(default)]
     pub key_after_failure: KeyAfterFailure,
     /// Whether results are kept that the batch API returns for members that succeeded.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "crate::unset::is_default")]
     pub keep_results: bool,
     /// The batch API.
     pub batch_api: BatchApi,
@@ -224,11 +224,6 @@ impl From<&BackoffPolicy> for Backoff {
     }
 }
 
-/// Serde passes a reference.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_false(value: &bool) -> bool {
-    !*value
-}
 fn one() -> u32 {
     1
 }

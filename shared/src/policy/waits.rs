@@ -45,17 +45,11 @@ impl Policy {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::*;
+    use crate::testing::parcels;
     use serde_json::json;
 
-    fn policy(changes: serde_json::Value) -> Policy {
-        let mut value = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["x"]}});
-        value.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-        serde_json::from_value(value).unwrap()
-    }
-
     fn fields(changes: serde_json::Value) -> Vec<String> {
-        let faults = policy(changes).check().err().map(|error| error.0).unwrap_or_default();
+        let faults = parcels(changes).check().err().map(|error| error.0).unwrap_or_default();
         faults.into_iter().map(|fault| fault.field).collect()
     }
 
@@ -86,11 +80,11 @@ mod tests {
         for least in [0, 101] {
             assert_eq!(fields(json!({"min_batch": least, "min_batch_wait": "5s"})), ["min_batch"]);
         }
-        let error = policy(json!({"linger": "5s", "quiet": "7s"})).check().unwrap_err().to_string();
+        let error = parcels(json!({"linger": "5s", "quiet": "7s"})).check().unwrap_err().to_string();
         assert_eq!(error, "`quiet`: is 7s, 1ms or more and less than `linger`, which is 5s, is allowed");
-        let error = policy(json!({"linger": 0, "quiet": "7s"})).check().unwrap_err().to_string();
+        let error = parcels(json!({"linger": 0, "quiet": "7s"})).check().unwrap_err().to_string();
         assert_eq!(error, "`quiet`: is 7s, and needs a `linger` above it; that is 0s");
-        let error = policy(json!({"linger": "1500us"})).check().unwrap_err().to_string();
+        let error = parcels(json!({"linger": "1500us"})).check().unwrap_err().to_string();
         assert_eq!(error, "`linger`: is 1ms 500us, whole milliseconds are allowed");
     }
 }

@@ -60,7 +60,7 @@ impl Producing {
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
         Ok(Self {
-            producers: Producers::new(surroundings.table(variables::PRODUCERS_TABLE)?),
+            producers: Producers::from_environment(surroundings)?,
             queue: surroundings.queue(variables::PRODUCE_QUEUE_URL)?,
             world: surroundings.world.clone(),
         })

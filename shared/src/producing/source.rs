@@ -51,7 +51,7 @@ pub struct Reissue {
     /// The fan-out. It has ended.
     pub fanout: Uuid,
     /// Whether items that were missing at its end are reissued, too.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "crate::unset::is_default")]
     pub missing: bool,
     /// How many members a batch with one of these tasks may have, if fewer than the policy says.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! Whether the items that tasks name exist: a task whose ack would be refused is not accepted.
 
-use crate::ids::{ItemId, TaskId};
-use crate::tracking::{AckRefusal, Sizes};
+use crate::ids::ItemId;
+use crate::tracking::Sizes;
 
 use super::{Assigned, RegisterError, Registrar, TaskFault};
 
@@ -15,7 +15,7 @@ impl Registrar {
 
 /// The items that tasks are.
 pub(crate) fn items<'a>(assigned: impl IntoIterator<Item = &'a Assigned>) -> Vec<ItemId> {
-    assigned.into_iter().filter_map(|task| item(&task.id)).collect()
+    assigned.into_iter().filter_map(|task| task.id.item()).collect()
 }
 
 /// Names the tasks of a request whose items do not exist.
@@ -26,25 +26,7 @@ pub(crate) fn check(assigned: &[Assigned], sizes: &Sizes) -> Result<(), Register
 
 /// The fault of a task whose item does not exist; `index` is its position in the request.
 pub(crate) fn fault(index: usize, task: &Assigned, sizes: &Sizes) -> Option<TaskFault> {
-    let refusal = sizes.refusal(&item(&task.id)?)?;
-    Some(TaskFault { index, field: "id".to_owned(), problem: problem(&task.id, &refusal) })
-}
-
-fn item(id: &TaskId) -> Option<ItemId> {
-    match id {
-        TaskId::Item(item) => Some(*item),
-        TaskId::Single(_) => None,
-    }
-}
-
-fn problem(id: &TaskId, refusal: &AckRefusal) -> String {
-    match refusal {
-        AckRefusal::UnknownGroup { fanout, group } => format!(
-            "is `{id}`: fan-out {fanout} has no item group {group}; items of the groups that opening and adding answered are \
-             allowed"
-        ),
-        AckRefusal::OutOfRange { group, index, size, .. } => {
-            format!("is `{id}`: item group {group} has {size} items, there is no {index}; 0 to {} is allowed", size - 1)
-        }
-    }
+    let item = task.id.item()?;
+    let problem = sizes.refusal(&item)?.of_field(&item);
+    Some(TaskFault { index, field: "id".to_owned(), problem })
 }

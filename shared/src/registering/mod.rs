@@ -139,10 +139,10 @@ impl Registrar {
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
         Ok(Self {
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
-            policies: CompiledPolicies::new(Policies::new(surroundings.table(variables::POLICIES_TABLE)?)),
+            tasks: Tasks::from_environment(surroundings)?,
+            policies: CompiledPolicies::new(Policies::from_environment(surroundings)?),
             tracking: Tracking::from_environment(surroundings)?,
-            locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
+            locks: Locks::from_environment(surroundings)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
             world: surroundings.world.clone(),
@@ -247,13 +247,7 @@ impl Registrar {
 
     /// Acks the items of duplicates here and now: no record would show `sweep` an ack that got lost.
     async fn ack_duplicates(&self, duplicates: &[TaskId]) -> Result<(), RegisterError> {
-        let items: Vec<ItemId> = duplicates
-            .iter()
-            .filter_map(|id| match id {
-                TaskId::Item(item) => Some(*item),
-                TaskId::Single(_) => None,
-            })
-            .collect();
+        let items: Vec<ItemId> = duplicates.iter().filter_map(TaskId::item).collect();
         if items.is_empty() {
             return Ok(());
         }

@@ -81,10 +81,7 @@ fn across(claims: &[KeyRequest], holdings: &[Holding]) -> BTreeSet<Uuid> {
 }
 
 fn fanout(id: &TaskId) -> Option<Uuid> {
-    match id {
-        TaskId::Item(item) => Some(item.fanout),
-        TaskId::Single(_) => None,
-    }
+    id.item().map(|item| item.fanout)
 }
 
 /// Whether another task has the key and need not keep it: it released the key, it is itself a duplicate, it

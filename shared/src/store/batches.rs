@@ -6,11 +6,15 @@ mod later;
 mod record;
 mod results;
 mod settlement;
+mod slots;
 mod status;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
 use super::notices::Notices;
+use super::tasks::Task;
 use crate::aws::attributes::{Reader, text, time};
 use crate::aws::{StoreError, Table};
 use crate::lane::Lane;
@@ -23,6 +27,7 @@ pub use self::later::{Later, Poll, TokenSecret};
 pub use self::record::Batch;
 pub use self::results::ResultReader;
 pub use self::settlement::Settlement;
+pub use self::slots::MemberState;
 pub use self::status::BatchStatus;
 
 /// The batches.
@@ -59,6 +64,19 @@ impl Batches {
     pub async fn get_many(&self, ids: &[Uuid]) -> Result<Vec<Batch>, StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
         self.table.get_many("id", &keys, &[], true).await?.iter().map(Batch::decode).collect()
+    }
+
+    /// The batches that claimed tasks, strongly consistent, by their ids; unknown ones are left out.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn of_tasks<'a>(
+        &self,
+        tasks: impl IntoIterator<Item = &'a Task>,
+    ) -> Result<BTreeMap<Uuid, Batch>, StoreError> {
+        let ids: BTreeSet<Uuid> = tasks.into_iter().filter_map(|task| task.batch).collect();
+        let batches = self.get_many(&ids.into_iter().collect::<Vec<_>>()).await?;
+        Ok(batches.into_iter().map(|batch| (batch.id, batch)).collect())
     }
 
     /// A page of the batches with failed members, in no order, behind a record: those among so many records, which are batches and

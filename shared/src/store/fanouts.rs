@@ -1,5 +1,6 @@
 //! Fan-outs: one header record each. A small fan-out keeps its bitfield in the header itself.
 
+mod actions;
 mod ends;
 mod estimated;
 mod follow;
@@ -18,16 +19,15 @@ mod tolerance;
 
 use std::collections::BTreeSet;
 
-use aws_sdk_dynamodb::types::TransactWriteItem;
 use uuid::Uuid;
 
 use super::groups::{CHILDREN, Cleared, GroupRecord, TASKS, mark};
 use super::notices::Notices;
 use super::shards::shard;
 use crate::aws::attributes::{Reader, binary, count, number, text, time};
-use crate::aws::{Change, RefusedWrite, Segment, StoreError, Table, Write};
+use crate::aws::{Change, Segment, StoreError, Table, Write};
 
-use self::estimated::MODE;
+pub(crate) use self::actions::EndedGroups;
 pub use self::estimated::{Count, Mode};
 pub use self::follow::Then;
 pub(crate) use self::follow::{END, RESULTS, RESULTS_LEFT_OUT};
@@ -39,41 +39,10 @@ pub use self::notify_on::{NotifyOn, ReportedEnd};
 pub use self::opened_tasks::OpenedTasks;
 pub use self::percentage::ProgressPercentage;
 pub(super) use self::record::ENDING;
+use self::record::PRODUCER;
 pub use self::record::{Fanout, Inline};
-use self::record::{PRODUCER, REISSUED_AS, TOLERATED};
 pub use self::state::FanoutState;
 pub use self::tolerance::Tolerance;
-
-/// What groups that end add to the header's counts.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct EndedGroups {
-    /// How many groups.
-    pub(crate) groups: u64,
-    /// All items of theirs.
-    pub(crate) items: u64,
-    /// Those that failed.
-    pub(crate) failed: u64,
-    /// Those that are duplicates.
-    pub(crate) duplicates: u64,
-    /// Those that are missing.
-    pub(crate) missing: u64,
-    /// Items that failed just now, in these and other groups in which failures are counted.
-    pub(crate) failures: u64,
-}
-
-impl EndedGroups {
-    /// Both together.
-    pub(crate) fn plus(self, other: Self) -> Self {
-        Self {
-            groups: self.groups + other.groups,
-            items: self.items + other.items,
-            failed: self.failed + other.failed,
-            duplicates: self.duplicates + other.duplicates,
-            missing: self.missing + other.missing,
-            failures: self.failures + other.failures,
-        }
-    }
-}
 
 /// The fan-outs.
 #[derive(Clone, Debug)]
@@ -128,50 +97,6 @@ impl Fanouts {
     /// The table cannot be written, or the record is corrupt.
     pub async fn insert(&self, fanout: &Fanout) -> Result<Write<(), Option<Fanout>>, StoreError> {
         self.table.insert("id", fanout.encode(self.table.retention)).await?.decode_refused(Fanout::decode)
-    }
-
-    /// The same for a transaction with its groups.
-    pub(crate) fn insert_action(&self, fanout: &Fanout) -> Result<TransactWriteItem, StoreError> {
-        self.table.insert_action("id", fanout.encode(self.table.retention))
-    }
-
-    /// Writes headers and groups in one transaction.
-    pub(crate) async fn transact(
-        &self,
-        actions: &[TransactWriteItem],
-    ) -> Result<Write<(), Vec<RefusedWrite>>, StoreError> {
-        self.table.transact(actions).await
-    }
-
-    /// The header's part of adding items, for a transaction with the groups: only while the fan-out is open and has items, and
-    /// only if it counts failures as these groups do.
-    pub(crate) fn add_action(
-        &self,
-        id: Uuid,
-        items: u64,
-        groups: u64,
-        counted: bool,
-    ) -> Result<TransactWriteItem, StoreError> {
-        let change = self.change(id).when_absent(MODE);
-        let change = if counted { change.when_present(TOLERATED) } else { change.when_absent(TOLERATED) };
-        change
-            .add("total", number(items))
-            .add("open_groups", number(groups))
-            .when_is("state", text(FanoutState::Open.as_str()))
-            .when_absent("pending")
-            .action()
-    }
-
-    /// The header's part of ending groups and of counting failures, for a transaction with those groups.
-    pub(crate) fn end_groups_action(&self, id: Uuid, ended: EndedGroups) -> Result<TransactWriteItem, StoreError> {
-        counting_failures(self.change(id), id, ended.failures)
-            .subtract("open_groups", number(ended.groups))
-            .add_some("done", count(ended.items))
-            .add_some("failed", count(ended.failed))
-            .add_some("duplicates", count(ended.duplicates))
-            .add_some("missing", count(ended.missing))
-            .when("open_groups >= :groups", [(":groups", number(ended.groups))])
-            .action()
     }
 
     /// Clears bits of a small fan-out. With the last bit, or with too many failures, the same write decides its end. Returns
@@ -292,12 +217,6 @@ impl Fanouts {
         };
         self.table.scan(Some(ENDING), segment, visit).await?;
         Ok(ids)
-    }
-
-    /// Links a fan-out to one that reissues items of it, for the transaction that opens that one: of several at once, one is opened.
-    pub(crate) fn reissue_action(&self, old: &Fanout, new: Uuid) -> Result<TransactWriteItem, StoreError> {
-        let change = self.table.change("id", old.id).set(REISSUED_AS, text(new)).when_present("ended_at");
-        change.when_same(REISSUED_AS, old.reissued_as.map(text)).action()
     }
 
     /// Begins a change of a header.

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use uuid::Uuid;
 
 use crate::aws::attributes::{Reader, binary, flag, id};
-use crate::aws::{Change, Item, Part, Range, StoreError, Table, Write};
+use crate::aws::{Change, Item, Range, Section, StoreError, Table, Write};
 use crate::ids::ItemGroup;
 
 pub use self::clear::{Cleared, Mask, clear, close};
@@ -62,7 +62,7 @@ impl Groups {
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
     pub(crate) async fn open_ids(&self, fanout: Uuid, limit: usize) -> Result<Vec<Uuid>, StoreError> {
-        let items = self.table.query(Part { limit, ..Part::keyed(OPEN, "fanout", id(fanout)) }).await?;
+        let items = self.table.query(Section { limit, ..Section::keyed(OPEN, "fanout", id(fanout)) }).await?;
         items.iter().map(|item| Reader::new("groups", "id", item).parsed("id")).collect()
     }
 
@@ -89,12 +89,12 @@ impl Groups {
     /// The table cannot be read, or a record is corrupt.
     pub async fn listed(&self, fanout: Uuid, after: Option<Uuid>, limit: usize) -> Result<Vec<ItemGroup>, StoreError> {
         let range = after.map(|after| (LISTED, Range::After(id(after))));
-        let part = Part { range, limit, ..Part::keyed(LISTED, "fanout", id(fanout)) };
+        let section = Section { range, limit, ..Section::keyed(LISTED, "fanout", id(fanout)) };
         let group = |item: &Item| {
             let reader = Reader::new("groups", "id", item);
             Ok(ItemGroup { id: reader.parsed("id")?, upto: reader.small("size")? })
         };
-        self.table.query(part).await?.iter().map(group).collect()
+        self.table.query(section).await?.iter().map(group).collect()
     }
 
     /// The insertion of a new group, for a transaction. `listed`: it is to be found by its fan-out. The groups that a fan-out

@@ -1,6 +1,7 @@
 //! One room per record: what is stored, and the conditional writes that change it.
 
 pub mod batches;
+mod environment;
 pub mod fanouts;
 pub mod findings;
 pub mod gates;
@@ -13,6 +14,3 @@ pub mod policies;
 pub mod producers;
 mod shards;
 pub mod tasks;
-
-#[cfg(test)]
-mod testing;

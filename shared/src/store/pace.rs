@@ -197,7 +197,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::aws::attributes::item;
-    use crate::store::testing::any_id;
+    use crate::testing::any_id;
 
     /// The attributes of a bucket.
     pub(crate) fn encode(bucket: &Bucket) -> [(&'static str, Option<aws_sdk_dynamodb::types::AttributeValue>); 4] {

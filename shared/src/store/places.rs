@@ -248,7 +248,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::store::testing::{any_id, any_time};
+    use crate::testing::{any_id, any_time};
 
     proptest! {
         #[test]

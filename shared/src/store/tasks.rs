@@ -8,6 +8,7 @@ mod keys;
 mod pending;
 mod record;
 mod requests;
+mod status;
 mod waiting;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -31,6 +32,7 @@ pub use self::pending::{Pending, PendingCursor, PendingPage, PendingRecord};
 pub(crate) use self::record::{AT_MOST, FLUSHES};
 pub use self::record::{Content, DUPLICATE, Task};
 pub use self::requests::RequestNote;
+pub use self::status::TaskStatus;
 pub use self::waiting::Taken;
 
 /// A task to be stored.

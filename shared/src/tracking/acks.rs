@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use crate::bits::Bits;
-use crate::ids::{ItemId, TaskId};
+use crate::ids::ItemId;
 use crate::limits::REFUSED_ITEMS_NAMED_MAX;
 use crate::messages::{AckEntry, AckRequest};
 use crate::metrics::ITEMS_REFUSED;
-use crate::store::batches::Batch;
+use crate::store::batches::{Batch, MemberState};
 use crate::store::fanouts::Fanout;
 use crate::store::groups::Mask;
 
@@ -39,6 +39,22 @@ pub enum AckRefusal {
         /// The group's size.
         size: u32,
     },
+}
+
+impl AckRefusal {
+    /// The same as a problem of the field that names this item.
+    #[must_use]
+    pub fn of_field(&self, item: &ItemId) -> String {
+        match self {
+            Self::UnknownGroup { fanout, group } => format!(
+                "is `{item}`: fan-out {fanout} has no item group {group}; an item that opening or adding answered is allowed"
+            ),
+            Self::OutOfRange { group, index, size, .. } => format!(
+                "is `{item}`: item group {group} has {size} items, there is no {index}; 0 to {} is allowed",
+                size.saturating_sub(1)
+            ),
+        }
+    }
 }
 
 /// Acks of a group that were refused.
@@ -95,14 +111,14 @@ pub fn collect_parent(acks: &mut Acks, parent: ItemId, ended: &Fanout) {
 /// Adds what a batch has settled so far.
 pub fn collect_batch(acks: &mut Acks, batch: &Batch) {
     for (slot, id) in batch.members.ids().iter().enumerate() {
-        let said = match () {
-            () if batch.failed.get(slot) => Said::Failed,
-            () if batch.succeeded.get(slot) => Said::Succeeded,
-            () if batch.dropped.get(slot) => Said::Missing,
-            () => continue,
+        let said = match batch.outcome(slot) {
+            MemberState::Failed => Said::Failed,
+            MemberState::Succeeded => Said::Succeeded,
+            MemberState::Dropped => Said::Missing,
+            MemberState::Pending => continue,
         };
-        if let TaskId::Item(item) = id {
-            add(acks, &AckEntry::Item(*item), said);
+        if let Some(item) = id.item() {
+            add(acks, &AckEntry::Item(item), said);
         }
     }
 }

@@ -53,8 +53,8 @@ impl Tracking {
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
         Ok(Self {
-            fanouts: Fanouts::new(surroundings.table(variables::FANOUTS_TABLE)?),
-            groups: Groups::new(surroundings.table(variables::GROUPS_TABLE)?),
+            fanouts: Fanouts::from_environment(surroundings)?,
+            groups: Groups::from_environment(surroundings)?,
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
             world: surroundings.world.clone(),
         })

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::open::{NewFanout, OpenRequest};
-use super::{AckRefusal, Tracking, TrackingError};
+use super::{Tracking, TrackingError};
 use crate::content;
 use crate::ids::ItemId;
 use crate::limits::{THEN_BYTES_MAX, THEN_RESULTS_MAX};
@@ -37,7 +37,7 @@ impl Tracking {
         let sizes = self.sizes(&items).await?;
         let refused = named.iter().find_map(|(field, item)| Some((*field, item, sizes.refusal(item)?)));
         if let Some((field, item, refusal)) = refused {
-            return Err(TrackingError::Follow { field, problem: problem(item, &refusal) });
+            return Err(TrackingError::Follow { field, problem: refusal.of_field(item) });
         }
         match &request.parent {
             Some(parent) => Ok(self.mark_parent(&sizes, parent).await?),
@@ -92,20 +92,5 @@ fn check_results(then: &Then, request: &OpenRequest) -> Result<(), TrackingError
             ),
             None => Ok(()),
         },
-    }
-}
-
-fn problem(item: &ItemId, refusal: &AckRefusal) -> String {
-    match refusal {
-        AckRefusal::UnknownGroup { fanout, group } => format!(
-            "is `{item}`: fan-out {fanout} has no item group {group}; an item of another fan-out that opening or adding answered is \
-             allowed"
-        ),
-        AckRefusal::OutOfRange { group, index, size, .. } => {
-            format!(
-                "is `{item}`: item group {group} has {size} items, there is no {index}; 0 to {} is allowed",
-                size.saturating_sub(1)
-            )
-        }
     }
 }

@@ -61,7 +61,7 @@ impl FromStr for ItemCursor {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (group, next) = text.split_once(':').ok_or("is no group and number")?;
+        let (group, next) = text.split_once(':').ok_or("is not a group and a number")?;
         let digits = (1..=4).contains(&next.len()) && next.bytes().all(|digit| digit.is_ascii_digit());
         let next = next.parse().ok().filter(|_| digits).ok_or("names no item")?;
         let group = parse_uuid(group, "a group").map_err(|error| error.to_string())?;

@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::http::{Method, Request as HttpRequest};
 use fanfold::limits::{CALL_WITHIN, DEV_LEASE, DEV_SEND_TIMEOUT};
 use fanfold::policy::{BatchApi, Way};
-use fanfold_batch_api::{Answer, CallError, Cause, Later, Request};
+use fanfold_batch_api::{Accepted, Answer, CallError, Cause, Request};
 use futures::FutureExt;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -106,7 +106,7 @@ impl Server {
             let at = Instant::now() + dice.skewed(Duration::from_millis(10), Duration::from_secs(40));
             lock(&sim.model).later.posts.push(post(at, members));
         }
-        Ok(Answer::Later(Later::default()))
+        Ok(Answer::Later(Accepted::default()))
     }
 }
 

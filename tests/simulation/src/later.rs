@@ -10,7 +10,7 @@ use axum::http::{Request, StatusCode};
 use fanfold::bits::Bits;
 use fanfold::ids::TaskId;
 use fanfold::policy::Way;
-use fanfold_batch_api::{Answer, Call, CallError, Cause, Later};
+use fanfold_batch_api::{Accepted, Answer, Call, CallError, Cause};
 use futures::FutureExt;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -104,7 +104,7 @@ impl Server {
             sim.count("batch API: a message was sent, and the answer lost");
             return Some(Err(CallError::new(Cause::Silence, "no answer in time")));
         }
-        Some(Ok(Answer::Later(Later::default())))
+        Some(Ok(Answer::Later(Accepted::default())))
     }
 
     /// Accepts a call of a kind that may be answered later, or does not. The work is done, whenever that is said.
@@ -123,11 +123,11 @@ impl Server {
             lock(&sim.model).later.answers.insert(name, (at, body));
             let poll = Some("https://a.example/jobs/1".to_owned());
             let after = dice.chance(5_000).then(|| dice.millis(0, 40_000));
-            return Some(Answer::Later(Later { poll, after, ..Later::default() }));
+            return Some(Answer::Later(Accepted { poll, after, ..Accepted::default() }));
         }
         sim.count("batch API: answers later");
         self.post_later(call, within, &token);
-        Some(Answer::Later(Later::default()))
+        Some(Answer::Later(Accepted::default()))
     }
 
     /// When something is posted: often while somebody looks whether the deadline has passed.
@@ -169,7 +169,7 @@ impl SimulatedApi {
             let answer = lock(&sim.model).later.answers.get(&(call.batch_id, call.attempt)).cloned();
             match answer {
                 Some((at, body)) if at <= Instant::now() => Answer::read(body.as_bytes(), call),
-                _ => Ok(Answer::Later(Later::default())),
+                _ => Ok(Answer::Later(Accepted::default())),
             }
         };
         // Who asked may die over it, and then it may be too late to ask again: the answer binds nobody until it is recorded.

@@ -61,6 +61,16 @@ struct HttpAnswer {
     body: Value,
 }
 
+/// A fan-out that was opened.
+struct Opened {
+    fanout: String,
+    path: String,
+    /// The ids of its groups.
+    groups: Vec<String>,
+    /// The ids of its items.
+    items: Vec<String>,
+}
+
 impl Server {
     async fn start() -> Self {
         Self::over(TestStack::new(parcel(json!({})), ScriptedApi::always_succeeds(), Crash::never()).await)
@@ -151,6 +161,16 @@ impl Server {
         Ok(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
     }
 
+    /// Opens a fan-out.
+    async fn open(&self, body: Value) -> Opened {
+        let opened = self.post("/fanouts", body).await.ok(201);
+        let fanout = opened["id"].as_str().unwrap().to_owned();
+        let groups = opened["groups"].as_array().unwrap().iter();
+        let groups = groups.map(|group| group["id"].as_str().unwrap().to_owned()).collect();
+        let items = item_ids(&fanout, &opened["groups"]);
+        Opened { path: format!("/fanouts/{fanout}"), fanout, groups, items }
+    }
+
     async fn delete(&self, path: &str) -> HttpAnswer {
         self.send("DELETE", path, &[], Body::empty()).await
     }
@@ -189,6 +209,15 @@ fn routes(stack: &TestStack, api: Arc<Api>) -> Router {
     let ack = Arc::new(Ack::from_environment(stack.surroundings()).unwrap());
     let routes = fanfold_api::router(api).merge(fanfold_register::router(register)).merge(fanfold_ack::router(ack));
     fanfold_http::with_fallbacks(routes.merge(fanfold_handle::router(Arc::clone(&stack.handle))))
+}
+
+/// The ids of the items of groups, as opening and adding answer them.
+fn item_ids(fanout: &str, groups: &Value) -> Vec<String> {
+    let ids = |group: &Value| {
+        let id = group["id"].as_str().unwrap().to_owned();
+        (0..group["upto"].as_u64().unwrap()).map(move |index| format!("{id}:{index}"))
+    };
+    groups.as_array().unwrap().iter().flat_map(ids).map(|item| format!("{fanout}:{item}")).collect()
 }
 
 /// The ids of fan-outs, as a list has them.

@@ -11,7 +11,7 @@ use fanfold::control::Scope;
 use fanfold::ids::TaskId;
 use fanfold::results::Kept;
 use fanfold::store::batches::{Batch, BatchStatus};
-use fanfold_batch_api::{Answer, Call, CallError, Later};
+use fanfold_batch_api::{Accepted, Answer, Call, CallError};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, outcome, policy};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ async fn stack(with: Value) -> TestStack {
 /// Answers the first call later, and the others at once.
 fn first_later() -> Arc<ScriptedApi> {
     ScriptedApi::new(|call: &Call| match call.attempt {
-        1 => Ok(Answer::Later(Later::default())),
+        1 => Ok(Answer::Later(Accepted::default())),
         _ => Ok(Answer::AllSucceeded),
     })
 }
@@ -197,7 +197,7 @@ async fn a_batch_whose_parts_are_answered_later_is_called_part_by_part() {
     let poison = |call: &Call| call.members.iter().any(|member| member.content.get().contains("ORD-2\""));
     let api = ScriptedApi::new(move |call| match poison(call) && call.members.len() > 1 {
         true => Err(CallError::for_good("400: order 2")),
-        false => Ok(Answer::Later(Later::default())),
+        false => Ok(Answer::Later(Accepted::default())),
     });
     let stack = TestStack::new(changes(json!({"max_batch": 8})), api, Crash::never()).await;
     let tasks = stack.register_orders("117", 0..8).await;

@@ -10,19 +10,14 @@ use fanfold::aws::Write;
 use fanfold::control::Scope;
 use fanfold::delivery::Delivery;
 use fanfold::ids::{TaskId, derived};
-use fanfold::lane::Lane;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::store::locks::Lock;
 use fanfold::waiting::Waiting;
 use fanfold_batch_api::Answer;
-use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, message, policy};
+use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, lane, message, policy};
 use futures::future::join_all;
 use serde_json::{Value, json};
 use uuid::Uuid;
-
-fn lane() -> Lane {
-    "parcel:0:117".parse().unwrap()
-}
 
 async fn lock(stack: &TestStack) -> Lock {
     stack.locks.get(&lane()).await.unwrap()

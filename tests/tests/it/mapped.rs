@@ -140,7 +140,7 @@ async fn requests_are_signed() {
     let key = standardwebhooks::Webhook::new(&variables("FANFOLD_SECRET_HOOK").unwrap()).unwrap();
     assert_eq!(header(&webhook, "webhook-signature"), [key.sign(&webhook.key, seconds, &webhook.bytes).unwrap()]);
     let wrong = call(&sign(json!({"webhook": "TOKEN"}))).await.unwrap_err();
-    assert!(wrong.message.contains("the secret `TOKEN` is no key of Standard Webhooks"), "{}", wrong.message);
+    assert!(wrong.message.contains("the secret `TOKEN` is not a key of Standard Webhooks"), "{}", wrong.message);
 }
 
 #[tokio::test]

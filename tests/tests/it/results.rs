@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fanfold::bits::Bits;
+use fanfold::grouping::Parts;
 use fanfold::ids::TaskId;
 use fanfold::messages::HandleMessage;
-use fanfold::parts::Parts;
 use fanfold::results::Kept;
 use fanfold::store::batches::{Batch, BatchStatus, Settlement};
 use fanfold_batch_api::{Answer, Call, CallMember, MemberAnswer, MemberOutcome};

@@ -181,6 +181,6 @@ async fn an_object_of_secrets_that_cannot_be_read_makes_the_kind_wait() {
     let server = Server::start(|_, heard| panic!("{}", heard.head)).await;
     let (callers, _) = callers(&server, r#"{"KEY": "t0p-value", "#).await;
     let error = call(&callers, &server).await.unwrap_err();
-    assert!(error.message.starts_with("BATCH_API_SECRETS is no JSON (line 1, column 21)"), "{}", error.message);
+    assert!(error.message.starts_with("BATCH_API_SECRETS is not JSON (line 1, column 21)"), "{}", error.message);
     assert!(error.cause.concerns_every_batch() && error.retriable && !error.message.contains("t0p"));
 }

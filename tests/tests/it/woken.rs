@@ -2,7 +2,6 @@
 
 use fanfold::grouping::{Bundle, Load, Loads};
 use fanfold::ids::TaskId;
-use fanfold::lane::Lane;
 use fanfold::masks::Masks;
 use fanfold::members::Members;
 use fanfold::messages::{GroupMessage, TaskRequest};
@@ -10,13 +9,9 @@ use fanfold::policy::{HeadStart, Weight};
 use fanfold::store::tasks::{Key, KeyRequest, NewTask};
 use fanfold::waiting::Waiting;
 use fanfold_register::Registration;
-use fanfold_tests::{QueueName, TestStack, message, order};
+use fanfold_tests::{QueueName, TestStack, lane, message, order};
 use serde_json::json;
 use uuid::Uuid;
-
-fn lane() -> Lane {
-    "parcel:0:117".parse().unwrap()
-}
 
 /// A worker stored a task with its key, and was so late that its bundle was declared dead; then it died. The next request with that key frees
 /// that task, and is perhaps the last to find it.

@@ -40,7 +40,7 @@ fn what_is_no_answer_is_shown_and_tried_again() {
         ("[]", "it is a bare list: []"),
         ("[[{\"id\": \"x\"}]]", "it is a bare list: [[{\"id\": \"x\"}]]"),
         ("<html>\n  <h1>Welcome!</h1>", "it is HTML or XML: <html> <h1>Welcome!</h1>"),
-        ("OK", "it is no JSON: OK"),
+        ("OK", "it is not JSON: OK"),
         ("7", "it is a number: 7"),
         ("\"\\ud800\"", "it is a text"),
         (r#"{"members": {"a": 1}}"#, r#"its `members` is an object, a list is expected: {"members": {"a": 1}}"#),

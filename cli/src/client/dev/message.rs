@@ -1,6 +1,7 @@
 //! A message of the queue: a call of the batch API.
 
 use fanfold::clock::Timestamp;
+use fanfold::headers;
 use fanfold::ids::TaskId;
 use fanfold_batch_api::{Call, CallMember};
 use serde::Deserialize;
@@ -60,10 +61,10 @@ fn sent(message: &Value) -> Result<Sent, String> {
     let at = message["Attributes"]["SentTimestamp"].as_str().and_then(|at| at.parse().ok());
     let Body { batch_id, kind, target, members } = body;
     let members = members.into_iter().map(|Member { id, content }| CallMember { id, content }).collect();
-    let attempt = attribute("Fanfold-Attempt")?.parse().map_err(|_| "Fanfold-Attempt is no number".to_owned())?;
+    let attempt = attribute(headers::ATTEMPT)?.parse().map_err(|_| "Fanfold-Attempt is no number".to_owned())?;
     Ok(Sent {
         call: Call { batch_id, kind, attempt, target, members },
-        token: attribute("Fanfold-Token")?.to_owned(),
+        token: attribute(headers::TOKEN)?.to_owned(),
         at: Timestamp(at.ok_or("the message has no SentTimestamp")?),
     })
 }

@@ -71,7 +71,7 @@ impl Outcomes {
             Err(error) => return Recorded::Refused(error.to_string()),
         };
         let request = match self.client.post(&url) {
-            Ok(request) => request.header("content-type", "application/json").header("Fanfold-Token", token),
+            Ok(request) => request.header("content-type", "application/json").header(fanfold::headers::TOKEN, token),
             Err(error) => return Recorded::NotNow(error.to_string()),
         };
         let mut answer = match request.timeout(TIMEOUT).body(bytes).send().await {

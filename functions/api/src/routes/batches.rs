@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::{Router, routing};
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
-use fanfold::store::batches::{Batch, BatchStatus};
+use fanfold::store::batches::{Batch, BatchStatus, MemberState};
 use fanfold_http::{Code, Json, Path, Problem};
 use serde::Serialize;
 use uuid::Uuid;
@@ -91,32 +91,11 @@ struct MemberView {
     code: Option<String>,
 }
 
-/// The outcome of a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub(super) enum MemberState {
-    /// It has no outcome yet.
-    Pending,
-    /// It succeeded.
-    Succeeded,
-    /// It failed.
-    Failed,
-    /// It is not called (any more), because its fan-out was cancelled, failed or expired.
-    Dropped,
-}
-
 /// What became of the member in one slot, with its error if it failed.
 pub(super) fn outcome(batch: &Batch, slot: usize) -> (MemberState, Option<String>) {
-    if batch.failed.get(slot) {
-        (MemberState::Failed, batch.error(slot).map(str::to_owned))
-    } else if batch.succeeded.get(slot) {
-        (MemberState::Succeeded, None)
-    } else if batch.dropped.get(slot) {
-        (MemberState::Dropped, None)
-    } else {
-        (MemberState::Pending, None)
-    }
+    let outcome = batch.outcome(slot);
+    let error = batch.error(slot).filter(|_| outcome == MemberState::Failed);
+    (outcome, error.map(str::to_owned))
 }
 
 async fn find(api: &Api, id: Uuid) -> Result<Batch, Problem> {

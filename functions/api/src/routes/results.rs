@@ -5,12 +5,12 @@ use axum::response::{IntoResponse, Response};
 use fanfold::ids::TaskId;
 use fanfold::limits::{RESULTS_PAGE_BYTES_MAX, RESULTS_PER_PAGE_MAX};
 use fanfold::results::Kept;
-use fanfold::store::batches::ResultReader;
+use fanfold::store::batches::{MemberState, ResultReader};
 use fanfold_http::{Code, Json, Lines, Problem, QueryParameter, WantsLines, decoded};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::batches::{MemberState, outcome};
+use super::batches::outcome;
 
 /// `?after=…`: the last task of the previous page.
 pub(super) struct AfterMember;

@@ -11,8 +11,8 @@ use axum::{Router, routing};
 use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
 use fanfold::results::Kept;
-use fanfold::store::batches::{Batch, BatchStatus};
-use fanfold::store::tasks::Task;
+use fanfold::store::batches::{Batch, MemberState};
+use fanfold::store::tasks::{Task, TaskStatus};
 use fanfold::tracking::ItemState;
 use fanfold_http::{Code, Json, Path, Problem};
 use serde::Serialize;
@@ -20,7 +20,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::batches::{MemberState, outcome};
+use super::batches::outcome;
 use super::results::shown;
 use crate::Api;
 
@@ -94,29 +94,6 @@ struct TaskView {
     created_at: u64,
 }
 
-/// The status of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-enum TaskStatus {
-    /// No batch has claimed it.
-    Created,
-    /// A batch has claimed it.
-    Batched,
-    /// The batch API was called with it.
-    InProgress,
-    /// It succeeded.
-    Succeeded,
-    /// It failed.
-    Failed,
-    /// It is a duplicate: another task has its key.
-    Duplicate,
-    /// It was dropped, because its fan-out was cancelled, failed or expired.
-    Dropped,
-    /// It was cancelled before a batch claimed it.
-    Cancelled,
-}
-
 async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json<TaskView>, Problem> {
     let unknown = || Problem::new(Code::UnknownTask, format!("there is no task {id}"));
     let task = api.tasks.get(&id).await?.ok_or_else(unknown)?;
@@ -126,20 +103,20 @@ async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json
 /// A task as it stands.
 async fn view(api: &Api, task: Task) -> Result<TaskView, Problem> {
     let id = task.id;
-    // A task's own record holds no more than the batch that claimed it.
-    let BatchSays { status, error, code, kept } = match task.batch {
-        None if task.duplicate_of.is_some() => TaskStatus::Duplicate.into(),
-        None if task.cancelled => TaskStatus::Cancelled.into(),
-        None => TaskStatus::Created.into(),
-        Some(batch) => match api.batches.get(batch).await? {
-            None => TaskStatus::Batched.into(),
-            Some(batch) => in_batch(api, &batch, &id).await?,
-        },
+    let batch = match task.batch {
+        Some(batch) => api.batches.get(batch).await?,
+        None => None,
+    };
+    let status = task.status(batch.as_ref());
+    let BatchSays { error, code, kept } = match batch.as_ref().and_then(|batch| Some((batch, batch.members.slot(&id)?)))
+    {
+        Some((batch, slot)) => in_batch(api, batch, slot).await?,
+        None => BatchSays::default(),
     };
     let (result, result_left_out) = shown(kept)?;
-    let item = match &id {
-        TaskId::Item(item) => Some(api.tracking.item(item).await?),
-        TaskId::Single(_) => None,
+    let item = match id.item() {
+        Some(item) => Some(api.tracking.item(&item).await?),
+        None => None,
     };
     let reset_as = match (&id, status) {
         (TaskId::Single(single), TaskStatus::Failed | TaskStatus::Cancelled) => Some(derived::reset_task(*single)),
@@ -171,34 +148,23 @@ async fn view(api: &Api, task: Task) -> Result<TaskView, Problem> {
     })
 }
 
-/// What a batch says of a task.
+/// What a batch says of a task, beside its status.
+#[derive(Default)]
 struct BatchSays {
-    status: TaskStatus,
     error: Option<String>,
     code: Option<String>,
     kept: Option<Kept>,
 }
 
-impl From<TaskStatus> for BatchSays {
-    fn from(status: TaskStatus) -> Self {
-        Self { status, error: None, code: None, kept: None }
-    }
-}
-
-/// What became of one of a batch's tasks.
-async fn in_batch(api: &Api, batch: &Batch, id: &TaskId) -> Result<BatchSays, Problem> {
-    let Some(slot) = batch.members.slot(id) else { return Ok(TaskStatus::Batched.into()) };
+/// What a batch says of its member.
+async fn in_batch(api: &Api, batch: &Batch, slot: usize) -> Result<BatchSays, Problem> {
     Ok(match outcome(batch, slot) {
         (MemberState::Failed, error) => {
-            BatchSays { error, code: batch.code(slot).map(str::to_owned), ..TaskStatus::Failed.into() }
+            BatchSays { error, code: batch.code(slot).map(str::to_owned), ..BatchSays::default() }
         }
         (MemberState::Succeeded, _) => {
-            BatchSays { kept: api.batches.results(batch, [slot]).of(slot).await?, ..TaskStatus::Succeeded.into() }
+            BatchSays { kept: api.batches.results(batch, [slot]).of(slot).await?, ..BatchSays::default() }
         }
-        (MemberState::Dropped, _) => TaskStatus::Dropped.into(),
-        (MemberState::Pending, _) => match batch.status {
-            BatchStatus::Grouping | BatchStatus::Formed => TaskStatus::Batched.into(),
-            BatchStatus::InProgress | BatchStatus::Done => TaskStatus::InProgress.into(),
-        },
+        (MemberState::Dropped | MemberState::Pending, _) => BatchSays::default(),
     })
 }

@@ -1,6 +1,6 @@
 use fanfold::ids::TaskId;
 use fanfold::members::Members;
-use fanfold::store::batches::{Later, TokenSecret};
+use fanfold::store::batches::{BatchStatus, Later, TokenSecret};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -106,7 +106,7 @@ fn entries_that_name_no_member_or_one_twice_are_named() {
     assert_eq!(
         faults,
         [
-            format!("members[0].id is {}, which is no member of batch {}", id(7), Uuid::from_u128(9)),
+            format!("members[0].id is {}, which is not a member of batch {}", id(7), Uuid::from_u128(9)),
             format!("members[2].id is {}, as `members[1].id` is; a member is allowed once", id(1)),
         ]
     );

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::{Router, routing};
+use fanfold::headers::TOKEN;
 use fanfold::limits::BATCH_MEMBERS_MAX;
 use fanfold::messages::OutcomesRequest;
 use fanfold::policy::FieldError;
@@ -14,9 +15,6 @@ use uuid::Uuid;
 
 use crate::Handle;
 use crate::posts::{PostError, Taken};
-
-/// The header with the token of the call.
-const TOKEN: &str = "fanfold-token";
 
 pub(super) fn router() -> Router<Arc<Handle>> {
     Router::new().route("/batches/{id}/outcomes", routing::post(post))
@@ -33,7 +31,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
              awaited.",
         )
         .path::<Uuid>("id", "The batch.")
-        .header("Fanfold-Token", "The value of the header `Fanfold-Token` of the call.")
+        .header(TOKEN, "The value of the header `Fanfold-Token` of the call.")
         .body::<OutcomesRequest>()
         .returns::<OutcomesAnswer>("The outcomes are recorded, except for entries that change nothing.")
         .problem(Code::UnknownBatch)

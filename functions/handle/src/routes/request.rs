@@ -7,7 +7,7 @@ use axum::{Router, routing};
 use fanfold::ids::TaskId;
 use fanfold::limits::SHOWN_BODY_BYTES_MAX;
 use fanfold::policy::{BatchApi, no_policy};
-use fanfold::store::batches::{Batch, BatchStatus};
+use fanfold::store::batches::{Batch, BatchStatus, MemberState};
 use fanfold_batch_api::{Call, Request, ShownRequest};
 use fanfold_http::{Code, Json, Path, Problem};
 use serde::Serialize;
@@ -82,7 +82,9 @@ async fn get(State(handle): State<Arc<Handle>>, Path(id): Path<Uuid>) -> Result<
 /// The slots that a request is shown for.
 fn slots(batch: &Batch) -> Vec<usize> {
     match batch.status {
-        BatchStatus::Done => (0..batch.members.len()).filter(|slot| !batch.dropped.get(*slot)).collect(),
+        BatchStatus::Done => {
+            (0..batch.members.len()).filter(|slot| batch.outcome(*slot) != MemberState::Dropped).collect()
+        }
         BatchStatus::Grouping | BatchStatus::Formed | BatchStatus::InProgress => batch.asked(),
     }
 }

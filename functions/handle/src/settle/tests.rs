@@ -192,7 +192,7 @@ fn members_of_an_unclear_answer_say_what_was_unclear() {
     let stranger = Answer::Members(vec![member(9, MemberOutcome::Succeeded, None)]);
     let settlement = run(&batch(1, 3), Ok(stranger));
     let error = &settlement.errors[0].0;
-    assert!(error.ends_with(&format!("but one for {}, which is no member", id(9))), "{error}");
+    assert!(error.ends_with(&format!("but one for {}, which is not a member", id(9))), "{error}");
     assert!(settlement.silent.is_zero());
 }
 

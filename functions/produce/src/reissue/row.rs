@@ -6,7 +6,7 @@ use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::TaskRequest;
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::fanouts::Fanout;
-use fanfold::store::tasks::Task;
+use fanfold::store::tasks::{Task, TaskStatus};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ pub(super) struct Known<'a> {
     /// The tasks of the items.
     pub(super) tasks: &'a HashMap<TaskId, Task>,
     /// The batches that claimed them, as far as their records are there.
-    pub(super) batches: &'a HashMap<Uuid, Batch>,
+    pub(super) batches: &'a BTreeMap<Uuid, Batch>,
     /// What was to be registered for items that may have no task.
     pub(super) unregistered: &'a BTreeMap<ItemId, TaskRequest>,
 }
@@ -35,11 +35,11 @@ pub(super) enum Row {
     Stops(SourceError),
 }
 
-/// How a task stands.
+/// Whether a task may be called as the item of another fan-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum MayBeCalled {
     /// It ended without success, or is never called.
-    MayBeCalled,
+    Yes,
     /// It is not to be called again.
     Not(&'static str),
     /// It may yet be called.
@@ -56,11 +56,11 @@ impl Known<'_> {
                 None => Row::Bad(format!("item {item} has no task of Fanfold's, or not any more")),
             };
         };
-        match self.standing(task) {
-            Standing::MayBeCalled => {}
-            Standing::Not(why) => return Row::Bad(format!("item {item} {why}")),
-            Standing::NotYet(why) => return Row::Stops(SourceError::again(format!("item {item} {why}"))),
-            Standing::Forgotten => {
+        match self.may_be_called(task) {
+            MayBeCalled::Yes => {}
+            MayBeCalled::Not(why) => return Row::Bad(format!("item {item} {why}")),
+            MayBeCalled::NotYet(why) => return Row::Stops(SourceError::again(format!("item {item} {why}"))),
+            MayBeCalled::Forgotten => {
                 let why = "is in a batch whose record expired: whether its task succeeded is not known any more";
                 return Row::Stops(SourceError::for_good(format!("item {item} {why}")));
             }
@@ -74,26 +74,26 @@ impl Known<'_> {
         }
     }
 
-    fn standing(&self, task: &Task) -> Standing {
-        if task.duplicate_of.is_some() {
-            return Standing::Not("is a duplicate");
-        }
-        let Some(batch) = task.batch else {
+    fn may_be_called(&self, task: &Task) -> MayBeCalled {
+        let batch = task.batch.and_then(|batch| self.batches.get(&batch));
+        match task.status(batch) {
+            TaskStatus::Failed | TaskStatus::Dropped | TaskStatus::Cancelled => MayBeCalled::Yes,
             // Whatever waits for a fan-out that was cut short is never called.
-            return match task.cancelled || self.old.state.cut_short() {
-                true => Standing::MayBeCalled,
-                false => Standing::NotYet("was acked as failed, but its task waits"),
-            };
-        };
-        let place = self.batches.get(&batch).and_then(|batch| Some((batch, batch.members.slot(&task.id)?)));
-        let Some((batch, slot)) = place else { return Standing::Forgotten };
-        match batch.status {
-            _ if batch.succeeded.get(slot) => Standing::Not("was acked as failed, but its task succeeded"),
-            _ if batch.failed.get(slot) || batch.dropped.get(slot) => Standing::MayBeCalled,
-            BatchStatus::Done => Standing::Forgotten,
-            _ => Standing::NotYet("is in a batch that has not ended"),
+            TaskStatus::Created if self.old.state.cut_short() => MayBeCalled::Yes,
+            TaskStatus::Created => MayBeCalled::NotYet("was acked as failed, but its task waits"),
+            TaskStatus::Duplicate => MayBeCalled::Not("is a duplicate"),
+            TaskStatus::Succeeded => MayBeCalled::Not("was acked as failed, but its task succeeded"),
+            TaskStatus::Batched | TaskStatus::InProgress if batch.is_some_and(|batch| goes_on(batch, task)) => {
+                MayBeCalled::NotYet("is in a batch that has not ended")
+            }
+            TaskStatus::Batched | TaskStatus::InProgress => MayBeCalled::Forgotten,
         }
     }
+}
+
+/// Whether a batch has not ended, and the task is its member.
+fn goes_on(batch: &Batch, task: &Task) -> bool {
+    batch.status != BatchStatus::Done && batch.members.slot(&task.id).is_some()
 }
 
 fn taken(kind: &str, content: &Value) -> Row {

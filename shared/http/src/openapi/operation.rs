@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use axum::http::StatusCode;
+use fanfold::headers::IDEMPOTENCY_KEY;
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
@@ -108,7 +109,7 @@ impl<'a> Operation<'a> {
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.parameters.push(json!({
-            "name": "Idempotency-Key", "in": "header", "required": false, "schema": key::schema().to_value(),
+            "name": IDEMPOTENCY_KEY, "in": "header", "required": false, "schema": key::schema().to_value(),
             "description": "Identifies the request. Repeated under the same key, it takes effect once and returns the same response.",
         }));
         self.problem(Code::InvalidIdempotencyKey).problem(Code::IdempotencyKeyReused)

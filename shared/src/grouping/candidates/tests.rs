@@ -1,5 +1,6 @@
 use super::*;
 use crate::clock::Timestamp;
+use crate::testing::parcels;
 use std::num::NonZeroU32;
 
 use proptest::prelude::*;
@@ -33,11 +34,7 @@ fn weighing(number: u128) -> Load {
 }
 
 fn size(max_batch: usize, max_weight: u32) -> BatchSize {
-    let policy = json!({
-        "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]},
-        "max_batch": max_batch, "weight": "content.kg", "max_weight": max_weight,
-    });
-    BatchSize::of(&serde_json::from_value(policy).unwrap())
+    BatchSize::of(&parcels(json!({"max_batch": max_batch, "weight": "content.kg", "max_weight": max_weight})))
 }
 
 /// Chooses without regard to weights.
@@ -102,11 +99,7 @@ fn what_is_too_heavy_is_left_for_the_next_batch() {
 
 #[test]
 fn of_many_that_do_not_ride_together_nobody_waits_for_more() {
-    let distinct = json!({
-        "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]},
-        "max_batch": 3, "distinct": "content.account",
-    });
-    let size = BatchSize::of(&serde_json::from_value(distinct).unwrap());
+    let size = BatchSize::of(&parcels(json!({"max_batch": 3, "distinct": "content.account"})));
     let choose = |accounts: &[u32]| {
         let tasks: Vec<u128> = (0..accounts.len() as u128).collect();
         let load = |account: &u32| Load { distinct: NonZeroU32::new(*account), ..Load::default() };
@@ -122,11 +115,7 @@ fn of_many_that_do_not_ride_together_nobody_waits_for_more() {
 
 #[test]
 fn a_task_that_flushes_is_seen_in_the_batch_and_in_what_it_leaves() {
-    let size = |changes: serde_json::Value| {
-        let mut policy = json!({"kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}});
-        policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-        BatchSize::of(&serde_json::from_value(policy).unwrap())
-    };
+    let size = |changes: serde_json::Value| BatchSize::of(&parcels(changes));
     let flushing = |number: u128| (id(number), Load { flushes: true, ..Load::default() });
     let look = |size: BatchSize, flushes: &[u128]| {
         let loads = flushes.iter().copied().map(flushing).collect();

@@ -4,12 +4,9 @@ use super::*;
 use crate::bits::Bits;
 use crate::ids::TaskId;
 use crate::store::batches::Later;
+use crate::testing::{lane, parcels};
 
 const WORKFLOW: Uuid = Uuid::from_u128(7);
-
-fn lane() -> Lane {
-    "parcel:0:NY".parse().unwrap()
-}
 
 fn tasks() -> Waiting {
     Waiting::alone([TaskId::Single(Uuid::from_u128(1))])
@@ -62,12 +59,7 @@ fn a_batch_is_due_once_its_time_has_come() {
 
 #[test]
 fn a_leader_that_lingers_counts_its_waits() {
-    let policy = |quiet: Option<u64>| {
-        let policy = serde_json::json!({
-            "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}, "linger": 9, "quiet": quiet,
-        });
-        Linger::of(&serde_json::from_value(policy).unwrap())
-    };
+    let policy = |quiet: Option<u64>| Linger::of(&parcels(serde_json::json!({"linger": 9, "quiet": quiet})));
     let lock = Lock { holder: Some(Uuid::from_u128(2)), epoch: 5, ..Lock::free(lane()) };
     let elected = GroupMessage::again(&lock).unwrap();
     let plain = policy(None);
@@ -82,10 +74,7 @@ fn a_leader_that_lingers_counts_its_waits() {
 
 #[test]
 fn a_worker_waits_for_what_is_less_than_a_second() {
-    let policy = serde_json::json!({
-        "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}, "linger": "2500ms", "max_batch": 2,
-    });
-    let size = BatchSize::of(&serde_json::from_value(policy).unwrap());
+    let size = BatchSize::of(&parcels(serde_json::json!({"linger": "2500ms", "max_batch": 2})));
     let lock = Lock { holder: Some(Uuid::from_u128(2)), epoch: 5, ..Lock::free(lane()) };
     let elected = GroupMessage::elected(&lock, Uuid::from_u128(2), tasks());
     let waits = GroupMessage { worker_waits: 500, ..elected.clone() };

@@ -1,6 +1,7 @@
 //! How long leaders linger.
 
 use super::*;
+use crate::testing::parcels;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -11,9 +12,7 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 fn linger(changes: serde_json::Value) -> Linger {
-    let mut policy = json!({"kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}});
-    policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-    Linger::of(&serde_json::from_value(policy).unwrap())
+    Linger::of(&parcels(changes))
 }
 
 /// How long a leader waits on if the last task came so many seconds ago.
@@ -34,8 +33,7 @@ fn without_more_fields_it_is_the_linger() {
 
 #[test]
 fn nobody_lingers_in_a_lane_that_drains() {
-    let policy = json!({"kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}, "linger": 3});
-    let policy: Policy = serde_json::from_value(policy).unwrap();
+    let policy = parcels(json!({"linger": 3}));
     let draining = Hold { draining: true, ..Hold::default() };
     assert_eq!(
         [Hold::default(), draining].map(|hold| Linger::under(&policy, hold).longest()),
@@ -55,10 +53,18 @@ fn a_lane_that_was_quiet_waits_no_longer() {
     assert_eq!(quiet.on(seconds(5), ahead, NOW), seconds(5), "by a clock that is ahead");
 }
 
+/// The longest that a leader may wait before it looks at its lane again, rounded as [`Linger::delay`] does.
+fn looks_within(linger: Linger) -> Duration {
+    let least = if linger.counts() { linger.looks_less_often(linger.most) } else { Duration::ZERO };
+    let longest = linger.first().max(linger.least_wait).max(least).max(linger.between_looks(linger.most));
+    let (delay, rest) = linger.delay(longest);
+    delay + rest
+}
+
 #[test]
 fn a_batch_that_is_too_small_waits_on_for_some_time() {
     let few = linger(json!({"linger": 60, "min_batch": 8, "min_batch_wait": 30}));
-    assert_eq!((few.first(), few.longest(), few.looks_within()), (seconds(60), seconds(90), seconds(60)));
+    assert_eq!((few.first(), few.longest(), looks_within(few)), (seconds(60), seconds(90), seconds(60)));
     assert_eq!([0, 59, 60, 80, 90, 99].map(|lingered| on(few, lingered, 0)), [60, 1, 30, 10, 0, 0]);
     let enough = linger(json!({"linger": 60, "min_batch": 7, "min_batch_wait": 30}));
     assert_eq!([0, 60, 80].map(|lingered| on(enough, lingered, 0)), [60, 0, 0]);
@@ -110,7 +116,7 @@ fn looks(linger: Linger, members: usize) -> (usize, Duration) {
             return (looks, lingered);
         }
         let (delay, rest) = linger.delay(wait);
-        assert!(delay + rest <= linger.looks_within());
+        assert!(delay + rest <= looks_within(linger));
         lingered += delay + rest;
     }
 }
@@ -160,7 +166,7 @@ proptest! {
                 break;
             }
             let (delay, rest) = linger.delay(wait);
-            prop_assert!(delay + rest <= linger.looks_within());
+            prop_assert!(delay + rest <= looks_within(linger));
             prop_assert!(delay + rest >= wait && delay.subsec_nanos() == 0 && rest < DELAY_MIN);
             lingered += delay + rest;
         }

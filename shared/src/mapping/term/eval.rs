@@ -120,7 +120,9 @@ fn binary(operator: Operator, one: Cow<'_, Value>, other: &Value) -> Result<Valu
 }
 
 fn call<'v>(function: Function, arguments: &'v [Node], bindings: &Bindings<'v>) -> Result<Got<'v>, String> {
-    let Some((first, others)) = arguments.split_first() else { return Err("calls a function of nothing".to_owned()) };
+    let Some((first, others)) = arguments.split_first() else {
+        return Err("calls a function without an argument".to_owned());
+    };
     match (function, first) {
         (Function::OrValue, _) => {
             let value = eval(first, bindings)?;
@@ -163,7 +165,7 @@ fn call<'v>(function: Function, arguments: &'v [Node], bindings: &Bindings<'v>) 
 }
 
 fn none_of(wanted: &str, value: &Value) -> String {
-    format!("makes a {wanted} of {}, which is none", sort(value))
+    format!("cannot make a {wanted} of {}", sort(value))
 }
 
 /// Texts only grow up to a limit: terms within terms would double them each time.

@@ -69,7 +69,7 @@ fn what_cannot_be_read_is_named() {
         ("has(kind)", "calls `has` of no field"),
         ("'open", "has a text without its closing '"),
         ("'\\q'", "has `\\q` in a text"),
-        ("kind # 1", "has `#`, which is no part of an expression"),
+        ("kind # 1", "has `#`, which is not part of an expression"),
         ("(kind", "has its end where `)` is expected"),
         ("kind ? 1", "has its end where `:` is expected"),
         ("18446744073709551616", "has the number 18446744073709551616, which is too large"),

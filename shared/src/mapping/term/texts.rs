@@ -46,7 +46,7 @@ fn substring<'t>(text: &'t str, bounds: &[Cow<'_, Value>]) -> Result<&'t str, St
     let bound = |at: usize, default: usize| match bounds.get(at).map(|bound| bound.as_u64()) {
         None => Ok(default),
         Some(Some(bound)) => Ok(usize::try_from(bound).unwrap_or(usize::MAX)),
-        Some(None) => Err("gives `substring` a position that is no whole number of 0 or more".to_owned()),
+        Some(None) => Err("gives `substring` a position that is not a whole number of 0 or more".to_owned()),
     };
     let (from, to) = (bound(0, 0)?, bound(1, length)?);
     if from > to || to > length {

@@ -32,7 +32,7 @@ pub(super) fn split(source: &str) -> Result<Vec<Token>, String> {
             }
             _ => {
                 let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
-                let sign = sign.ok_or_else(|| format!("has `{first}`, which is no part of an expression"))?;
+                let sign = sign.ok_or_else(|| format!("has `{first}`, which is not part of an expression"))?;
                 (Token::Sign(sign), &rest[sign.len()..])
             }
         };

@@ -40,7 +40,7 @@ pub(super) async fn check_contents(
                 positions.push(at);
             }
             None => {
-                let why = if reissued { "has no task" } else { "is none of the items that are reissued" };
+                let why = if reissued { "has no task" } else { "is not one of the items that are reissued" };
                 errors.push(FieldError { field: format!("contents[{at}].id"), problem: format!("`{id}` {why}") });
             }
         }

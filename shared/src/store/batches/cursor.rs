@@ -34,7 +34,7 @@ impl FromStr for RecordCursor {
         let known = results.is_none_or(|results| {
             results.split_once(':').is_some_and(|(attempt, slot)| digits(attempt, 10) && digits(slot, 5))
         });
-        if known { Ok(Self(text.to_owned())) } else { Err(format!("`{text}` is no record of results")) }
+        if known { Ok(Self(text.to_owned())) } else { Err(format!("`{text}` is not a record of results")) }
     }
 }
 

@@ -58,7 +58,9 @@ impl TokenSecret {
     pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>, &'static str> {
         match bytes {
             [] => Ok(None),
-            bytes => Uuid::from_slice(bytes).map(|secret| Some(Self(secret))).map_err(|_| "is no secret of 16 bytes"),
+            bytes => {
+                Uuid::from_slice(bytes).map(|secret| Some(Self(secret))).map_err(|_| "is not a secret of 16 bytes")
+            }
         }
     }
 }
@@ -87,6 +89,13 @@ impl Batch {
         self.status == BatchStatus::InProgress && runs && attempt >= self.attempts.saturating_sub(self.lost_in_a_row())
     }
 
+    /// The batch once its call is to be answered later: the attempt stays open. `problem`: of the answer that said so.
+    #[must_use]
+    pub fn opened(self, later: Later, problem: Option<String>) -> Self {
+        let last_error = problem.or_else(|| self.last_error.clone());
+        Self { later: Some(later), lease_until: None, last_error, ..self }
+    }
+
     /// Where the answer of an open attempt can be asked for.
     #[must_use]
     pub fn poll(&self) -> Option<&Poll> {
@@ -102,9 +111,7 @@ impl Batch {
     /// Whether everything has come that an open attempt awaits.
     #[must_use]
     pub fn is_answered(&self) -> bool {
-        let come = |slot: usize| {
-            [&self.succeeded, &self.failed, &self.dropped, &self.again].iter().any(|slots| slots.get(slot))
-        };
+        let come = |slot: usize| !self.is_open(slot) || self.again.get(slot);
         self.later.as_ref().is_some_and(|later| later.asked.iter().all(come))
     }
 

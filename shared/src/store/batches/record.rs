@@ -11,13 +11,12 @@ use crate::aws::attributes::{Reader, binary, bits, count, expiry, item, text, ti
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
 use crate::clock::Timestamp;
-use crate::ids::{ItemId, TaskId};
+use crate::grouping::Parts;
 use crate::lane::Lane;
 use crate::limits::{HELD_NOTED_EVERY, RETENTION};
 use crate::masks::Masks;
 use crate::members::Members;
 use crate::pacing::Turns;
-use crate::parts::Parts;
 use crate::policy::Weight;
 use crate::results::ResultList;
 use crate::retention::Retention;
@@ -95,38 +94,6 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Whether a member is an item of a fan-out: its outcome is acked.
-    #[must_use]
-    pub fn has_items(&self) -> bool {
-        self.items().next().is_some()
-    }
-
-    /// The members that are items of fan-outs.
-    pub fn items(&self) -> impl Iterator<Item = ItemId> + '_ {
-        self.members.ids().iter().filter_map(|id| match id {
-            TaskId::Item(item) => Some(*item),
-            TaskId::Single(_) => None,
-        })
-    }
-
-    /// Whether a slot has no outcome.
-    #[must_use]
-    pub fn is_open(&self, slot: usize) -> bool {
-        !self.succeeded.get(slot) && !self.failed.get(slot) && !self.dropped.get(slot)
-    }
-
-    /// Slots without an outcome.
-    #[must_use]
-    pub fn unsettled(&self) -> Vec<usize> {
-        (0..self.members.len()).filter(|slot| self.is_open(*slot)).collect()
-    }
-
-    /// The slots of the next call: all without an outcome, or a part of them.
-    #[must_use]
-    pub fn called(&self) -> Vec<usize> {
-        self.parts.next(&self.unsettled()).0
-    }
-
     /// While an attempt runs: how many in a row before it were lost with their workers. They were for the same members, as only
     /// the end of an attempt changes the parts, and the results of their calls are unknown.
     #[must_use]
@@ -162,18 +129,6 @@ impl Batch {
     #[must_use]
     pub fn is_to_be_kept(&self, now: Timestamp) -> bool {
         now.since(self.kept_at.unwrap_or(self.created_at)) >= RETENTION / 2
-    }
-
-    /// Why a slot failed.
-    #[must_use]
-    pub fn error(&self, slot: usize) -> Option<&str> {
-        self.errors.iter().find(|(_, slots)| slots.get(slot)).map(|(error, _)| error.as_str())
-    }
-
-    /// The code of the error of a slot that failed, if it has one.
-    #[must_use]
-    pub fn code(&self, slot: usize) -> Option<&str> {
-        self.codes.iter().find(|(_, slots)| slots.get(slot)).map(|(code, _)| code.as_str())
     }
 
     /// A batch that intends to claim these members. Without any it is done at once.

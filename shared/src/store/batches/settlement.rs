@@ -2,7 +2,8 @@
 
 use crate::bits::Bits;
 use crate::clock::Timestamp;
-use crate::parts::Parts;
+use crate::grouping::Parts;
+use crate::pacing::Turns;
 use crate::results::ResultRecord;
 
 use super::{Batch, BatchStatus};
@@ -35,16 +36,11 @@ pub struct Settlement {
 }
 
 impl Settlement {
-    /// The status of the batch after it.
-    fn status(&self) -> BatchStatus {
-        if self.retry_at.is_some() { BatchStatus::InProgress } else { BatchStatus::Done }
-    }
-
     /// The batch after this attempt, and the records that hold its results.
     pub(super) fn applied_to(mut self, batch: Batch, now: Timestamp) -> (Batch, Vec<ResultRecord>) {
         let (results, records) = batch.results.with(batch.attempts, std::mem::take(&mut self.results));
         let after = Batch {
-            status: self.status(),
+            status: BatchStatus::InProgress,
             succeeded: self.succeeded,
             failed: self.failed,
             silent: self.silent,
@@ -65,7 +61,28 @@ impl Settlement {
             updated_at: now,
             ..batch
         };
-        (after, records)
+        (if after.retry_at.is_some() { after } else { after.done() }, records)
+    }
+}
+
+impl Batch {
+    /// The batch, done if it waits for its next attempt and no member is left. An attempt that runs or is open ends it otherwise.
+    #[must_use]
+    pub fn concluded(self) -> Self {
+        let waits = self.status == BatchStatus::InProgress && self.lease_until.is_none() && self.later.is_none();
+        if waits && self.unsettled().is_empty() { self.done() } else { self }
+    }
+
+    /// No attempt follows.
+    fn done(self) -> Self {
+        Self {
+            status: BatchStatus::Done,
+            retry_at: None,
+            turns: Turns::default(),
+            parts: Parts::default(),
+            last_error: None,
+            ..self
+        }
     }
 }
 

@@ -10,12 +10,12 @@ use crate::aws::attributes::time;
 use crate::clock::Timestamp;
 use crate::content;
 use crate::ids::{ItemId, TaskId, derived};
+use crate::item_results::{ItemResults, left_out};
 #[cfg(feature = "openapi")]
 use crate::limits::{CONTENT_DEPTH_MAX, THEN_BYTES_MAX};
 use crate::limits::{FOLLOW_PAUSE_MAX, HINT_LOST_AFTER};
 use crate::messages::TaskRequest;
 use crate::notice::FanoutEnded;
-use crate::part_results::{Parts, left_out};
 
 /// The attributes of what follows.
 pub(super) const PARENT: &str = "parent_item";
@@ -39,13 +39,8 @@ pub struct Then {
     pub content: Map<String, Value>,
     /// Whether the content also gets a field `results`: what became of each item, in their order. Of a reissue of such a fan-out, what
     /// became of all its items, those that had succeeded before included.
-    #[serde(default, skip_serializing_if = "is_not")]
+    #[serde(default, skip_serializing_if = "crate::unset::is_default")]
     pub results: bool,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_not(flag: &bool) -> bool {
-    !flag
 }
 
 /// The field of the task's content that says how the fan-out ended.
@@ -71,25 +66,27 @@ impl Then {
         self.id.map_or_else(|| derived::then_task(fanout), TaskId::Item)
     }
 
-    /// The task as it is registered after this end. `parts`: what became of the items, if it wants to know.
+    /// The task as it is registered after this end. `results`: what became of the items, if it wants to know.
     #[must_use]
-    pub fn request(&self, end: &FanoutEnded, parts: Option<Parts>) -> TaskRequest {
-        let with = |parts: Option<Parts>| {
+    pub fn request(&self, end: &FanoutEnded, results: Option<ItemResults>) -> TaskRequest {
+        let with = |results: Option<ItemResults>| {
             let mut content = self.content.clone();
             content.insert(END.to_owned(), serde_json::to_value(end).unwrap_or_default());
-            match parts {
-                Some(Parts::All(parts)) => drop(content.insert(RESULTS.to_owned(), json!(parts))),
-                Some(Parts::LeftOut(why)) => drop(content.insert(RESULTS_LEFT_OUT.to_owned(), Value::String(why))),
+            match results {
+                Some(ItemResults::All(results)) => drop(content.insert(RESULTS.to_owned(), json!(results))),
+                Some(ItemResults::LeftOut(why)) => {
+                    drop(content.insert(RESULTS_LEFT_OUT.to_owned(), Value::String(why)))
+                }
                 None => {}
             }
             Value::Object(content)
         };
-        let mut content = with(parts);
+        let mut content = with(results);
         // A result may be nested deeper than a task's content.
         if let Err(error) = content::encode(&content)
             && self.results
         {
-            content = with(Some(Parts::LeftOut(left_out(end.fanout, &format!("with them the content {error}")))));
+            content = with(Some(ItemResults::LeftOut(left_out(end.fanout, &format!("with them the content {error}")))));
         }
         TaskRequest { id: Some(self.task(end.fanout)), kind: self.kind.clone(), content }
     }
@@ -165,7 +162,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::part_results::Part;
+    use crate::item_results::ItemResult;
     use crate::tracking::ItemState;
 
     fn end(fanout: Uuid) -> FanoutEnded {
@@ -187,10 +184,10 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_what_became_of_the_parts_or_why_not() {
+    fn it_is_told_what_became_of_the_items_or_why_not() {
         let fanout = Uuid::from_u128(7);
         let then = Then { results: true, ..Then::new("report", json!({"order": 4711})) };
-        let part = |result: Value| Part {
+        let result = |result: Value| ItemResult {
             id: ItemId { fanout, group: fanout, index: 0 },
             kind: Some("orders".to_owned()),
             outcome: ItemState::Succeeded,
@@ -199,11 +196,11 @@ mod tests {
             error: None,
             code: None,
         };
-        let content = |parts| then.request(&end(fanout), Some(parts)).content;
-        let all = content(Parts::All(vec![part(json!({"sum": 5}))]));
+        let content = |results| then.request(&end(fanout), Some(results)).content;
+        let all = content(ItemResults::All(vec![result(json!({"sum": 5}))]));
         assert_eq!((&all["results"][0]["result"]["sum"], &all["results"][0]["kind"]), (&json!(5), &json!("orders")));
         let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
-        let deep = content(Parts::All(vec![part(deep)]));
+        let deep = content(ItemResults::All(vec![result(deep)]));
         let why = deep["results_left_out"].as_str().unwrap();
         assert!(deep.get("results").is_none() && why.contains("nested more than 32 deep"), "{why}");
         assert!(why.contains(&format!("GET /fanouts/{fanout}/results")), "{why}");

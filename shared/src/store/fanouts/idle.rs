@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::opened::{IndexState, OPENED, STANDS, looked_at_by};
 use super::{Fanout, FanoutState, Fanouts};
 use crate::aws::attributes::{Reader, binary, time};
-use crate::aws::{Part, Range, StoreError};
+use crate::aws::{Range, Section, StoreError};
 use crate::clock::Timestamp;
 #[cfg(doc)]
 use crate::limits::FEW_SHARDS;
@@ -70,11 +70,11 @@ impl Fanouts {
     pub async fn to_look_at(&self, shard: u64, limit: usize) -> Result<Vec<Uuid>, StoreError> {
         let now = self.table.world.now();
         let (watched, new) = (Range::UpTo(time(now)), Range::UpTo(binary(&looked_at_by(now))));
-        let parts = [
-            Part { range: Some((LOOK_AT, watched)), limit, ..Part::all(IDLE, shard) },
-            Part { range: Some((OPENED, new)), limit, ..Part::keyed(OPENED, STANDS, IndexState::New.nth(shard)) },
+        let sections = [
+            Section { range: Some((LOOK_AT, watched)), limit, ..Section::all(IDLE, shard) },
+            Section { range: Some((OPENED, new)), limit, ..Section::keyed(OPENED, STANDS, IndexState::New.nth(shard)) },
         ];
-        let found = try_join_all(parts.map(|part| self.table.query(part))).await?;
+        let found = try_join_all(sections.map(|section| self.table.query(section))).await?;
         found.iter().flatten().map(|item| Reader::new("fanouts", "id", item).parsed("id")).collect()
     }
 

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{Fanout, FanoutState, Fanouts, named, opened};
 use crate::aws::attributes::{Reader, binary};
-use crate::aws::{Part, Range, StoreError};
+use crate::aws::{Range, Section, StoreError};
 use crate::clock::Timestamp;
 use crate::limits::LIST_QUERIES_AT_ONCE_MAX;
 
@@ -49,7 +49,7 @@ pub struct FanoutPage {
     pub next: Option<Vec<u8>>,
 }
 
-/// The part of an index that a list reads. The index is named after its sort key.
+/// The section of an index that a list reads. The index is named after its sort key.
 #[derive(Clone, Debug)]
 pub(super) struct IndexRange {
     pub(super) index: &'static str,
@@ -137,11 +137,11 @@ impl Fanouts {
         }
         let IndexRange { index, key, partitions, backward, .. } = index_range;
         let range = Range::Between(binary(&index_range.low), binary(&index_range.high));
-        let part = |partition| {
+        let section = |partition| {
             let range = Some((index, range.clone()));
-            Part { range, backward, limit, ..Part::keyed(index, key, partition) }
+            Section { range, backward, limit, ..Section::keyed(index, key, partition) }
         };
-        let queries = partitions.into_iter().map(|partition| self.table.query(part(partition)));
+        let queries = partitions.into_iter().map(|partition| self.table.query(section(partition)));
         let found: Vec<_> = stream::iter(queries).buffered(LIST_QUERIES_AT_ONCE_MAX).try_collect().await?;
         let mut entries = Vec::new();
         for item in found.iter().flatten() {

@@ -264,7 +264,7 @@ mod tests {
     use crate::store::fanouts::notice_facts::any_notice_facts;
     use crate::store::fanouts::opened_tasks::any_opened_tasks;
     use crate::store::notices::any_notice;
-    use crate::store::testing::{any_bits, any_id, any_time};
+    use crate::testing::{any_bits, any_id, any_time};
 
     fn inline_of(([pending, failed, duplicates, missing], [tasks, children]): ([Bits; 4], [bool; 2])) -> Inline {
         Inline { pending, failed, duplicates, missing, tasks, children }

@@ -184,7 +184,7 @@ mod tests {
     use crate::store::notices::any_notice;
     use crate::store::pace::tests::{any_bucket, encode};
     use crate::store::places::PLACES;
-    use crate::store::testing::{any_id, any_time};
+    use crate::testing::{any_id, any_time};
 
     fn stopped(targets: &[&str], probing: Option<u64>) -> Gate {
         let probing = probing.map(Timestamp);

@@ -123,7 +123,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::store::testing::{any_bits, any_id, any_time};
+    use crate::testing::{any_bits, any_id, any_time};
 
     proptest! {
         #[test]

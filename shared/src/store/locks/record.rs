@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
     use crate::aws::attributes::{id_set, item, number, text, time};
-    use crate::store::testing::{any_id, any_lane, any_time};
+    use crate::testing::{any_id, any_lane, any_time};
 
     /// A record as the writes of [`super::super::Locks`] leave it.
     fn encode(lock: &Lock) -> Item {

@@ -117,7 +117,7 @@ impl NoticeProgress {
 pub(in crate::store) fn any_notice() -> impl proptest::strategy::Strategy<Value = NoticeProgress> {
     use proptest::prelude::*;
 
-    use crate::store::testing::any_time;
+    use crate::testing::any_time;
 
     let times = prop::array::uniform5(prop::option::of(any_time()));
     (prop::option::of(any::<u64>()), times, any::<[u32; 2]>(), prop::option::of(".{0,9}")).prop_map(

@@ -255,7 +255,7 @@ mod tests {
 
     use super::*;
     use crate::limits::HINT_LOST_AFTER;
-    use crate::store::testing::{any_id, any_time};
+    use crate::testing::{any_id, any_time};
 
     proptest! {
         #[test]

@@ -200,7 +200,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::store::testing::{any_id, any_task, any_time};
+    use crate::testing::{any_id, any_task, any_time};
 
     proptest! {
         #[test]

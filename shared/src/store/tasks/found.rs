@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::record::PENDING;
 use super::{Pending, PendingRecord, Tasks};
-use crate::aws::{Part, StoreError};
+use crate::aws::{Section, StoreError};
 use crate::clock::Timestamp;
 use crate::grouping::{Bundle, BundleState, Rank};
 use crate::ids::TaskId;
@@ -63,10 +63,10 @@ impl Tasks {
     pub async fn find(&self, lane: &Lane, named: &Waiting, enough: usize, by_rank: bool) -> Result<Found, StoreError> {
         let mut found = Found::default();
         let mut seen = HashMap::new();
-        let part = Part::all(PENDING, lane);
+        let section = Section::all(PENDING, lane);
         let mut start = None;
         while by_rank || named.len() < enough {
-            let (items, next) = self.table.page(&part, KEYS_PER_READ_MAX, start).await?;
+            let (items, next) = self.table.page(&section, KEYS_PER_READ_MAX, start).await?;
             let records = items.iter().map(Pending::decode).collect::<Result<Vec<_>, _>>()?;
             found.newest = records.iter().map(Pending::created_at).max().max(found.newest);
             seen.extend(records.iter().map(|pending| (pending.record, pending.rank)));

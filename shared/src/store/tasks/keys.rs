@@ -235,7 +235,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::store::testing::any_task;
+    use crate::testing::any_task;
 
     proptest! {
         #[test]

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::record::{self, ID, PENDING};
 use super::{Tasks, bundles, cancel};
 use crate::aws::attributes::{Reader, item, text};
-use crate::aws::{Item, Looked, Part, Segment, StoreError};
+use crate::aws::{Item, Looked, Section, Segment, StoreError};
 use crate::clock::Timestamp;
 use crate::grouping::Rank;
 use crate::ids::TaskId;
@@ -131,7 +131,8 @@ impl Tasks {
         after: Option<&PendingCursor>,
         size: usize,
     ) -> Result<PendingPage, StoreError> {
-        let (items, next) = self.table.page(&Part::all(PENDING, lane), size, after.map(PendingCursor::start)).await?;
+        let (items, next) =
+            self.table.page(&Section::all(PENDING, lane), size, after.map(PendingCursor::start)).await?;
         let records = items.iter().map(|item| Ok((Pending::decode(item)?, lane.clone())));
         Ok(PendingPage { records: records.collect::<Result<_, StoreError>>()?, more: next.is_some() })
     }
@@ -189,7 +190,7 @@ mod tests {
 
     use super::*;
     use crate::grouping::any_rank;
-    use crate::store::testing::{any_id, any_lane};
+    use crate::testing::{any_id, any_lane};
 
     proptest! {
         #[test]

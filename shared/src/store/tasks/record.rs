@@ -1,14 +1,19 @@
 //! A task, and how it is stored.
 
+mod loads;
+
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
 use crate::aws::attributes::{Reader, binary, item, number, text};
 use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
-use crate::grouping::{Columns, Load, Loads, Rank};
+use crate::grouping::{Load, Loads, Rank};
 use crate::ids::TaskId;
 use crate::lane::Lane;
+
+pub(crate) use self::loads::{AT_MOST, FLUSHES};
+pub(super) use self::loads::{OF_LOADS, decode_load, decode_loads, encode_loads};
 
 const CONTENT: &str = "content";
 /// The [`Rank`] of the task or the bundle, by which the index of what waits is sorted. Without a head start it is when the task was
@@ -27,17 +32,6 @@ pub(super) const PENDING: &str = "pending";
 /// When the record expires.
 pub(super) const TTL: &str = "ttl";
 
-/// Columns of what tasks take of a batch: of a task, or of a bundle's slots.
-const BYTES: &str = "bytes";
-const WEIGHTS: &str = "weights";
-const DISTINCT: &str = "distinct";
-/// Seldom there, so its length counts where records are cut.
-pub(crate) const FLUSHES: &str = "flushes";
-/// Seldom there, too.
-pub(crate) const AT_MOST: &str = "at_most";
-
-/// The attributes of loads.
-pub(super) const OF_LOADS: [&str; 7] = [ID, STATUS, BYTES, WEIGHTS, DISTINCT, FLUSHES, AT_MOST];
 /// The attributes of a [`Content`].
 pub(super) const OF_CONTENT: [&str; 3] = [ID, CONTENT, RANK];
 /// The attributes of a [`Standing`], except its time to live.
@@ -232,40 +226,6 @@ pub(super) fn decode_ranked(item: &Item, lane: &Lane) -> Result<(TaskId, Option<
     Ok((reader.parsed(ID)?, waits.then_some(decode_rank(&reader)?)))
 }
 
-/// The columns of loads.
-pub(super) fn encode_loads(loads: &Loads) -> Item {
-    let Columns { bytes, weights, distinct, flushes, at_most } = loads.columns();
-    let column = |column: Vec<u8>| (!column.is_empty()).then(|| binary(&column));
-    item([
-        (BYTES, column(bytes)),
-        (WEIGHTS, column(weights)),
-        (DISTINCT, column(distinct)),
-        (FLUSHES, column(flushes)),
-        (AT_MOST, column(at_most)),
-    ])
-}
-
-/// Reads the columns of loads.
-pub(super) fn decode_loads(reader: &Reader<'_>) -> Result<Loads, StoreError> {
-    let column = |name| reader.bytes(name).map(<[u8]>::to_vec);
-    let columns = Columns {
-        bytes: column(BYTES)?,
-        weights: column(WEIGHTS)?,
-        distinct: column(DISTINCT)?,
-        flushes: column(FLUSHES)?,
-        at_most: column(AT_MOST)?,
-    };
-    Loads::of(&columns).map_err(|error| reader.corrupt(BYTES, error))
-}
-
-/// What a task takes of a batch, with its id. It flushes only as long as no batch has claimed it.
-pub(super) fn decode_load(item: &Item) -> Result<(TaskId, Load), StoreError> {
-    let reader = reader(item);
-    let waits = matches!(reader.text(STATUS)?, "created" | "bundled");
-    let load = decode_loads(&reader)?.get(0);
-    Ok((reader.parsed(ID)?, Load { flushes: load.flushes && waits, ..load }))
-}
-
 fn reader(item: &Item) -> Reader<'_> {
     Reader::new("tasks", ID, item)
 }
@@ -277,7 +237,7 @@ mod tests {
 
     use super::*;
     use crate::grouping::{any_loads, any_rank};
-    use crate::store::testing::{any_id, any_lane, any_task};
+    use crate::testing::{any_id, any_lane, any_task};
 
     fn any_state() -> impl Strategy<Value = State> {
         prop_oneof![

@@ -7,14 +7,13 @@ use fanfold::bits::Bits;
 use fanfold::control::Scope;
 use fanfold::grouping::{Bundle, Load, Loads};
 use fanfold::ids::TaskId;
-use fanfold::lane::Lane;
 use fanfold::members::Members;
 use fanfold::messages::TaskRequest;
 use fanfold::policy::HeadStart;
 use fanfold::store::tasks::NewTask;
 use fanfold_local::{Fate, Interceptor, ServiceAnswer, ServiceRequest};
 use fanfold_register::RegisterError;
-use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, changed, deaths, policy};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, changed, deaths, lane, policy};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -25,10 +24,6 @@ use super::{assert_batched, calls, heal, parcel, register, register_each};
 /// A policy of small batches, one at a time, by which parcels may have a head start.
 fn ahead(changes: Value) -> Value {
     changed(json!({"priority": "has(content.p) ? content.p : null", "max_batch": 4, "max_in_flight": 1}), changes)
-}
-
-fn lane() -> Lane {
-    "parcel:0:117".parse().unwrap()
 }
 
 /// Parcels with these numbers, and this head start.

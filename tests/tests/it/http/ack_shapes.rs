@@ -2,19 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{NOBODY, Server};
+use super::{NOBODY, Opened, Server};
 
 /// A fan-out of two groups of 20 and of 5 items, or a small one: the names of its groups.
 async fn open(server: &Server, small: bool) -> (String, Vec<String>) {
-    let opened = server.post("/fanouts", json!({"items": 20, "seal": small})).await.ok(201);
-    let fanout = opened["id"].as_str().unwrap().to_owned();
-    let mut groups = opened["groups"].as_array().unwrap().clone();
+    let Opened { fanout, mut groups, .. } = server.open(json!({"items": 20, "seal": small})).await;
     if !small {
         let added = server.post(&format!("/fanouts/{fanout}/items"), json!({"items": 5})).await.ok(201);
-        groups.extend(added["groups"].as_array().unwrap().clone());
+        groups.push(added["groups"][0]["id"].as_str().unwrap().to_owned());
     }
-    let name = |group: &Value| format!("{fanout}:{}", group["id"].as_str().unwrap());
-    let names = groups.iter().map(name).collect();
+    let names = groups.iter().map(|group| format!("{fanout}:{group}")).collect();
     (fanout, names)
 }
 

@@ -2,15 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{NOBODY, Server};
-
-/// A fan-out, not inline, of that many items: its id and theirs.
-async fn open(server: &Server, items: u64) -> (String, Vec<String>) {
-    let opened = server.post("/fanouts", json!({"items": items, "user_key": "order 7"})).await.ok(201);
-    let fanout = opened["id"].as_str().unwrap().to_owned();
-    let group = opened["groups"][0]["id"].as_str().unwrap();
-    (fanout.clone(), (0..items).map(|index| format!("{fanout}:{group}:{index}")).collect())
-}
+use super::{NOBODY, Opened, Server};
 
 /// The id of the item `index` of the same group.
 fn neighbour(item: &str, index: u64) -> String {
@@ -25,7 +17,7 @@ async fn counts(server: &Server, fanout: &str) -> (Value, Value) {
 #[tokio::test(start_paused = true)]
 async fn the_last_ack_answers_that_the_fanout_is_complete() {
     let server = Server::start().await;
-    let (fanout, items) = open(&server, 3).await;
+    let Opened { fanout, items, .. } = server.open(json!({"items": 3, "user_key": "order 7"})).await;
     let answer = |state: &str, complete| json!({"fanouts": [{"id": fanout, "state": state, "complete": complete, "ended": complete, "user_key": "order 7"}], "refused": []});
     assert_eq!(server.post("/acks", json!({"items": items[..1]})).await.ok(200), answer("open", false));
     server.send("POST", &format!("/fanouts/{fanout}/seal"), &[], "").await.ok(200);
@@ -48,7 +40,7 @@ async fn nothing_to_ack_is_nothing_wrong() {
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_spoils_no_other() {
     let server = Server::start().await;
-    let (fanout, items) = open(&server, 3).await;
+    let Opened { fanout, items, .. } = server.open(json!({"items": 3, "user_key": "order 7"})).await;
     let nowhere = format!("{fanout}:{NOBODY}:0");
     let answer = server.post("/acks", json!({"items": [nowhere, items[0]]})).await.ok(200);
     assert_eq!(answer["refused"][0]["fanout"], json!(fanout));
@@ -72,7 +64,7 @@ async fn what_is_refused_spoils_no_other() {
 #[tokio::test(start_paused = true)]
 async fn an_ack_of_nothing_that_is_there_is_a_problem() {
     let server = Server::start().await;
-    let (fanout, items) = open(&server, 3).await;
+    let Opened { fanout, items, .. } = server.open(json!({"items": 3, "user_key": "order 7"})).await;
     let nobodys = format!("{NOBODY}:{NOBODY}:0");
     let nowhere = format!("{fanout}:{NOBODY}:0");
     let beyond = neighbour(&items[0], 3);
@@ -104,7 +96,7 @@ async fn an_ack_of_nothing_that_is_there_is_a_problem() {
 #[tokio::test(start_paused = true)]
 async fn what_only_fanfold_sends_is_refused() {
     let server = Server::start().await;
-    let (fanout, items) = open(&server, 1).await;
+    let Opened { fanout, items, .. } = server.open(json!({"items": 1, "user_key": "order 7"})).await;
     let body = json!({"items": items, "batch": {"batch": NOBODY, "lane": "parcel:0:117"}});
     let (detail, fields) = server.post("/acks", body).await.problem(422, "invalid_body");
     assert_eq!(fields, ["batch"]);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{NOBODY, Server, parcel};
 
 /// An estimated fan-out that begins with so many.
-async fn open(server: &Server, items: u64, seal: bool) -> String {
+async fn estimated(server: &Server, items: u64, seal: bool) -> String {
     let body = json!({"mode": "estimated", "items": items, "seal": seal, "user_key": "order 7"});
     let opened = server.post("/fanouts", body).await.ok(201);
     assert_eq!((&opened["mode"], &opened["progress"]), (&json!("estimated"), &json!("estimated")));
@@ -20,7 +20,7 @@ async fn count(server: &Server, counts: Value) -> Value {
 #[tokio::test(start_paused = true)]
 async fn each_fanout_is_answered_as_it_stands() {
     let server = Server::start().await;
-    let (one, other) = (open(&server, 2, true).await, open(&server, 0, false).await);
+    let (one, other) = (estimated(&server, 2, true).await, estimated(&server, 0, false).await);
     let answer =
         count(&server, json!([{"fanout": one, "succeeded": 1}, {"fanout": other, "add": 5, "failed": 1}])).await;
     let mut wanted = [
@@ -45,7 +45,7 @@ async fn each_fanout_is_answered_as_it_stands() {
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_is_named_with_its_code() {
     let server = Server::start().await;
-    let (one, ended) = (open(&server, 2, false).await, open(&server, 0, true).await);
+    let (one, ended) = (estimated(&server, 2, false).await, estimated(&server, 0, true).await);
     let exact = server.post("/fanouts", json!({"items": 1})).await.ok(201)["id"].as_str().unwrap().to_owned();
     let refused = [(&exact, "wrong_mode"), (&ended, "fanout_not_open"), (&NOBODY.to_owned(), "unknown_fanout")];
     let entries = refused.map(|(id, _)| json!({"fanout": id, "add": 1}));
@@ -67,7 +67,7 @@ async fn what_is_refused_is_named_with_its_code() {
 #[tokio::test(start_paused = true)]
 async fn a_body_of_another_shape_counts_nothing() {
     let server = Server::start().await;
-    let one = open(&server, 2, false).await;
+    let one = estimated(&server, 2, false).await;
     let entry = json!({"fanout": one, "succeeded": 1});
     for (counts, field) in [
         (json!([]), "counts"),
@@ -108,7 +108,7 @@ async fn an_estimated_fanout_has_no_items_on_any_route() {
         )
         .await,
     );
-    let one = open(&server, 2, false).await;
+    let one = estimated(&server, 2, false).await;
     let items = server.post(&format!("/fanouts/{one}/items"), json!({"items": 1})).await;
     let (detail, _) = items.problem(409, "wrong_mode");
     assert!(detail.contains("`POST /counts`"), "{detail}");

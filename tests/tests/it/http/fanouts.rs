@@ -3,22 +3,7 @@
 use fanfold::limits::{GROUP_ITEMS_MAX, ITEMS_PER_ADD_MAX};
 use serde_json::{Value, json};
 
-use super::{NOBODY, Server};
-
-/// A fan-out's path and the ids of its items.
-async fn open(server: &Server, body: Value) -> (String, Vec<String>) {
-    let opened = server.post("/fanouts", body).await.ok(201);
-    let fanout = opened["id"].as_str().unwrap();
-    (format!("/fanouts/{fanout}"), items(fanout, &opened["groups"]))
-}
-
-fn items(fanout: &str, groups: &Value) -> Vec<String> {
-    let ids = |group: &Value| {
-        let id = group["id"].as_str().unwrap().to_owned();
-        (0..group["upto"].as_u64().unwrap()).map(move |index| format!("{id}:{index}"))
-    };
-    groups.as_array().unwrap().iter().flat_map(ids).map(|item| format!("{fanout}:{item}")).collect()
-}
+use super::{NOBODY, Opened, Server, item_ids};
 
 #[tokio::test(start_paused = true)]
 async fn a_fanout_is_opened_and_shown() {
@@ -52,7 +37,7 @@ async fn a_fanout_is_opened_and_shown() {
 async fn a_fanout_is_cancelled() {
     let server = Server::start().await;
     for seal in [true, false] {
-        let (path, ids) = open(&server, json!({"items": 3, "seal": seal})).await;
+        let Opened { path, items: ids, .. } = server.open(json!({"items": 3, "seal": seal})).await;
         server.post("/acks", json!({"items": [&ids[0]]})).await.ok(200);
         for _ in 0..2 {
             let cancelled = server.send("DELETE", &path, &[], String::new()).await.ok(200);
@@ -124,7 +109,7 @@ async fn an_open_out_of_range_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn items_are_added() {
     let server = Server::start().await;
-    let (path, _) = open(&server, json!({})).await;
+    let Opened { path, .. } = server.open(json!({})).await;
     let add = format!("{path}/items");
     let first = server.post_once(&add, "a", json!({"items": 3})).await.ok(201);
     assert_eq!(format!("/fanouts/{}", first["fanout"].as_str().unwrap()), path);
@@ -150,7 +135,7 @@ async fn items_are_added() {
 #[tokio::test(start_paused = true)]
 async fn a_seal_answers_whether_the_fanout_is_complete() {
     let server = Server::start().await;
-    let (path, items) = open(&server, json!({"items": 2, "user_key": "order 7"})).await;
+    let Opened { path, items, .. } = server.open(json!({"items": 2, "user_key": "order 7"})).await;
     let seal = format!("{path}/seal");
     let (detail, _) = server.post(&seal, json!({"force": true})).await.problem(422, "invalid_body");
     assert!(detail.contains("`force`"), "{detail}");
@@ -172,9 +157,9 @@ fn counts(view: &Value) -> [u64; 4] {
 #[tokio::test(start_paused = true)]
 async fn groups_that_ended_are_progress_and_others_are_counted_on_request() {
     let server = Server::start().await;
-    let (path, items) = open(&server, json!({"items": 5})).await;
+    let Opened { path, items, .. } = server.open(json!({"items": 5})).await;
     let added = server.post(&format!("{path}/items"), json!({"items": 3})).await.ok(201);
-    let more = self::items(added["fanout"].as_str().unwrap(), &added["groups"]);
+    let more = item_ids(added["fanout"].as_str().unwrap(), &added["groups"]);
     server.post("/acks", json!({"failed": items[..1], "items": items[1..]})).await.ok(200);
     server.post("/acks", json!({"duplicates": more[..1]})).await.ok(200);
     let shown = server.get(&path).await.ok(200);
@@ -191,7 +176,7 @@ async fn groups_that_ended_are_progress_and_others_are_counted_on_request() {
 #[tokio::test(start_paused = true)]
 async fn a_fanout_of_any_size_is_shown_by_one_read() {
     let server = Server::start().await;
-    let (path, _) = open(&server, json!({"items": 50 * GROUP_ITEMS_MAX})).await;
+    let Opened { path, .. } = server.open(json!({"items": 50 * GROUP_ITEMS_MAX})).await;
     let read = |before: &fanfold_local::Usage, after: &fanfold_local::Usage| {
         (after.dynamodb_requests - before.dynamodb_requests, after.read_units - before.read_units)
     };
@@ -207,7 +192,8 @@ async fn a_fanout_of_any_size_is_shown_by_one_read() {
 async fn progress_is_reported() {
     let server = Server::start().await;
     for seal in [true, false] {
-        let (path, items) = open(&server, json!({"items": 10, "seal": seal, "notify": {"queue": "notices"}})).await;
+        let Opened { path, items, .. } =
+            server.open(json!({"items": 10, "seal": seal, "notify": {"queue": "notices"}})).await;
         server.post("/acks", json!({"failed": items[..2], "items": items[2..5]})).await.ok(200);
         let counted = server.get(&format!("{path}?progress=exact")).await.ok(200);
         assert_eq!((counts(&counted), &counted["progress"]), ([10, 5, 2, 3], &json!("exact")), "seal: {seal}");

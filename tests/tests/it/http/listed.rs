@@ -13,7 +13,7 @@ const DAY: Duration = Duration::from_secs(24 * 3_600);
 async fn open(server: &Server, body: Value) -> String {
     // No two are opened at one time, so that there is one order.
     server.stack.clock.skip(Duration::from_millis(1));
-    server.post("/fanouts", body).await.ok(201)["id"].as_str().unwrap().to_owned()
+    server.open(body).await.fanout
 }
 
 async fn open_many(server: &Server, count: usize, body: Value) -> Vec<String> {

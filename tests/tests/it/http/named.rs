@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use super::Server;
 
 async fn open(server: &Server, user_key: &str) -> String {
-    let opened = server.post("/fanouts", json!({"items": 1, "user_key": user_key})).await.ok(201);
-    opened["id"].as_str().unwrap().to_owned()
+    server.open(json!({"items": 1, "user_key": user_key})).await.fanout
 }
 
 fn ids(page: &Value) -> Vec<String> {

@@ -3,14 +3,7 @@
 use fanfold_tests::{QueueName, listen, logged};
 use serde_json::{Value, json};
 
-use super::{NOBODY, Server};
-
-/// Opens a fan-out; its id and the ids of its groups.
-async fn open(server: &Server, body: Value) -> (String, Vec<String>) {
-    let opened = server.post("/fanouts", body).await.ok(201);
-    let groups = opened["groups"].as_array().unwrap().iter();
-    (opened["id"].as_str().unwrap().to_owned(), groups.map(|group| group["id"].as_str().unwrap().to_owned()).collect())
-}
+use super::{NOBODY, Opened, Server};
 
 fn task(id: String, number: usize) -> Value {
     json!({"id": id, "kind": "parcel", "content": {"depot": "117", "order": format!("ORD-{number}")}})
@@ -19,8 +12,8 @@ fn task(id: String, number: usize) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_names_no_item_is_refused() {
     let server = Server::start().await;
-    let (large, groups) = open(&server, json!({"items": 7_170})).await;
-    let (small, _) = open(&server, json!({"items": 3, "seal": true})).await;
+    let Opened { fanout: large, groups, .. } = server.open(json!({"items": 7_170})).await;
+    let Opened { fanout: small, .. } = server.open(json!({"items": 3, "seal": true})).await;
     let good =
         [format!("{large}:{}:7167", groups[0]), format!("{large}:{}:1", groups[1]), format!("{small}:{small}:2")];
     let bad = [
@@ -63,7 +56,7 @@ async fn a_task_that_names_no_item_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn over_the_queue_only_the_message_that_names_no_item_fails() {
     let server = Server::start().await;
-    let (fanout, _) = open(&server, json!({"items": 2, "seal": true})).await;
+    let Opened { fanout, .. } = server.open(json!({"items": 2, "seal": true})).await;
     let item = |index: usize| format!("{fanout}:{fanout}:{index}");
     for (n, tasks) in
         [vec![item(0)], vec![item(1), item(2)], vec![format!("{NOBODY}:{NOBODY}:0")]].into_iter().enumerate()
@@ -89,7 +82,7 @@ async fn over_the_queue_only_the_message_that_names_no_item_fails() {
 #[tokio::test(start_paused = true)]
 async fn an_ack_of_an_item_that_is_gone_is_logged_and_shown() {
     let server = Server::start().await;
-    let (fanout, groups) = open(&server, json!({"items": 2})).await;
+    let Opened { fanout, groups, .. } = server.open(json!({"items": 2})).await;
     let id = format!("{fanout}:{}:0", groups[0]);
     server.post("/tasks", json!({"tasks": [task(id.clone(), 0)]})).await.ok(202);
     server.stack.delete_record("GroupsTable", &groups[0]).await;

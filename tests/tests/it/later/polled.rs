@@ -7,7 +7,7 @@ use super::*;
 const AT: &str = "https://example.com/jobs/7";
 
 fn named(after: Option<u64>) -> Answer {
-    Answer::Later(Later { poll: Some(AT.to_owned()), after: after.map(Duration::from_secs), ..Later::default() })
+    Answer::Later(Accepted { poll: Some(AT.to_owned()), after: after.map(Duration::from_secs), ..Accepted::default() })
 }
 
 #[tokio::test(start_paused = true)]
@@ -54,7 +54,7 @@ async fn an_answer_that_cannot_be_had_is_silence() {
 
 #[tokio::test(start_paused = true)]
 async fn what_never_answers_is_asked_until_the_deadline_ever_more_seldom() {
-    let api = ScriptedApi::polled(|_| Ok(named(None)), |_, _, _| Ok(Answer::Later(Later::default())));
+    let api = ScriptedApi::polled(|_| Ok(named(None)), |_, _, _| Ok(Answer::Later(Accepted::default())));
     let stack = TestStack::new(changes(json!({"max_attempts": 1})), api, Crash::never()).await;
     let (members, _) = open(&stack, 2).await;
     stack.drain().await;

@@ -30,7 +30,7 @@ async fn two_posts_at_a_time_both_count() {
 
 #[tokio::test(start_paused = true)]
 async fn outcomes_that_come_before_the_answer_to_the_call_count() {
-    let api = ScriptedApi::slow(|_| Duration::from_secs(5), |_| Ok(Answer::Later(Later::default())));
+    let api = ScriptedApi::slow(|_| Duration::from_secs(5), |_| Ok(Answer::Later(Accepted::default())));
     let stack = TestStack::new(changes(json!({})), api, Crash::never()).await;
     let tasks = stack.register_orders("117", 0..3).await;
     stack.pass(&[QueueName::Elect, QueueName::Group]).await;

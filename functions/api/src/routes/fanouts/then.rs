@@ -1,8 +1,8 @@
 //! The task that follows the end of a fan-out: whether it could be registered as things stand.
 
 use fanfold::aws::StoreError;
+use fanfold::item_results::ItemResults;
 use fanfold::notice::FanoutEnded;
-use fanfold::part_results::Parts;
 use fanfold::policy::{CompiledPolicy, FieldError, Policy, is_kind, unknown_kind};
 use fanfold::store::fanouts::{FanoutState, Then};
 use fanfold::tracking::OpenRequest;
@@ -24,7 +24,7 @@ fn assign(then: &Then, policy: Option<&Policy>, end: &FanoutEnded) -> Result<(),
     let policy = policy.ok_or_else(|| ("kind", unknown_kind(&then.kind)))?;
     let compiled = CompiledPolicy::new(policy.clone()).map_err(|error| ("kind", error.to_string()))?;
     // What will become of the items is not known.
-    let task = then.request(end, then.results.then(|| Parts::All(Vec::new())));
+    let task = then.request(end, then.results.then(|| ItemResults::All(Vec::new())));
     let assigned = compiled.assign(&task.content, &then.task(end.fanout).to_string());
     assigned
         .map(|_| ())

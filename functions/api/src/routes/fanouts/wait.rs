@@ -6,7 +6,7 @@ use fanfold::limits::{WAIT_LOOKS, WAIT_MAX};
 use fanfold::policy::Span;
 use fanfold::store::fanouts::Fanout;
 use fanfold_http::{Problem, QueryParameter};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::find;
 use crate::Api;
@@ -43,9 +43,9 @@ impl QueryParameter for Wait {
 
 /// Looks at a fan-out until it has ended, or the time is up.
 pub(super) async fn ended(api: &Api, mut fanout: Fanout, most: Duration) -> Result<Fanout, Problem> {
-    let until = Instant::now() + most;
+    let until = api.world.now().plus(most);
     for looks in 1.. {
-        let left = until.saturating_duration_since(Instant::now());
+        let left = until.since(api.world.now());
         if fanout.ended() || left.is_zero() {
             break;
         }

@@ -1,12 +1,12 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::ids::ItemId;
+use crate::grouping::any_parts;
+use crate::ids::{ItemId, TaskId};
 use crate::pacing::Turn;
-use crate::parts::tests::any_parts;
 use crate::results::tests::any_results;
 use crate::store::notices::any_notice;
-use crate::store::testing::{any_bits, any_id, any_time};
+use crate::testing::{any_bits, any_id, any_time};
 
 /// Any batch whose calls are answered at once.
 fn any_answered_batch() -> impl Strategy<Value = Batch> {

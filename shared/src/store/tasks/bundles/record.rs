@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
     use crate::grouping::{any_loads, any_rank};
-    use crate::store::testing::{any_bits, any_id, any_lane, any_task, any_time};
+    use crate::testing::{any_bits, any_id, any_lane, any_task, any_time};
 
     proptest! {
         #[test]

@@ -1,6 +1,6 @@
-//! What the task that follows a fan-out's end is told of its parts: what became of each item, as the tables show it then.
+//! What the task that follows a fan-out's end is told of its items: what became of each item, as the tables show it then.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,20 +8,17 @@ use uuid::Uuid;
 
 use crate::aws::StoreError;
 use crate::ids::{ItemGroup, ItemId, TaskId};
-use crate::limits::{REISSUES_FOLLOWED_MAX, THEN_RESULTS_BYTES_MAX, THEN_RESULTS_MAX};
+use crate::limits::{REISSUE_PAGES_LOOKED_AT, REISSUES_FOLLOWED_MAX, THEN_RESULTS_BYTES_MAX, THEN_RESULTS_MAX};
 use crate::producing::{Reissue, Source};
 use crate::results::Kept;
-use crate::store::batches::{Batch, Batches};
+use crate::store::batches::{Batch, Batches, MemberState};
 use crate::store::fanouts::Fanout;
 use crate::store::tasks::Tasks;
 use crate::tracking::{ItemState, Tracking, TrackingError, page_groups};
 
-/// Pages of a reissue in which its items are looked for: each has one at least, but for those in which it waited for the index.
-const PAGES_MAX: u64 = 2 * THEN_RESULTS_MAX as u64;
-
 /// What became of an item.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Part {
+pub struct ItemResult {
     /// The item.
     pub id: ItemId,
     /// The kind of its task, if it has one.
@@ -45,9 +42,9 @@ pub struct Part {
 
 /// What became of all items, or why that is left out.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Parts {
+pub enum ItemResults {
     /// All of them, in their order.
-    All(Vec<Part>),
+    All(Vec<ItemResult>),
     /// It is left out.
     LeftOut(String),
 }
@@ -59,7 +56,7 @@ pub(crate) fn left_out(fanout: Uuid, why: &str) -> String {
 
 /// Reads what became of the items of a fan-out that has ended.
 #[derive(Clone, Copy, Debug)]
-pub struct PartResults<'a> {
+pub struct ItemResultsReader<'a> {
     /// Fan-outs and groups.
     pub tracking: &'a Tracking,
     /// Tasks.
@@ -68,24 +65,24 @@ pub struct PartResults<'a> {
     pub batches: &'a Batches,
 }
 
-impl PartResults<'_> {
+impl ItemResultsReader<'_> {
     /// What became of the items of a fan-out that has ended. For a reissue: of all items of the fan-out that was opened first, of
     /// which the reissued ones are replaced by those of their latest reissue.
     ///
     /// # Errors
     /// The tables cannot be read, a record is corrupt, or an index does not show all groups yet.
-    pub async fn of(&self, fanout: &Fanout) -> Result<Parts, TrackingError> {
+    pub async fn of(&self, fanout: &Fanout) -> Result<ItemResults, TrackingError> {
         let items = match self.items(fanout).await? {
             Ok(items) => items,
-            Err(why) => return Ok(Parts::LeftOut(left_out(fanout.id, &why))),
+            Err(why) => return Ok(ItemResults::LeftOut(left_out(fanout.id, &why))),
         };
-        let parts = self.parts(&items).await?;
-        let bytes = serde_json::to_string(&parts).map_or(usize::MAX, |text| text.len());
+        let results = self.results(&items).await?;
+        let bytes = serde_json::to_string(&results).map_or(usize::MAX, |text| text.len());
         if bytes > THEN_RESULTS_BYTES_MAX {
             let why = format!("they have {bytes} bytes as JSON, at most {THEN_RESULTS_BYTES_MAX} are passed on");
-            return Ok(Parts::LeftOut(left_out(fanout.id, &why)));
+            return Ok(ItemResults::LeftOut(left_out(fanout.id, &why)));
         }
-        Ok(Parts::All(parts))
+        Ok(ItemResults::All(results))
     }
 
     /// The items whose results count, in the order of the fan-out that was opened first; or why they cannot be told.
@@ -131,8 +128,10 @@ impl PartResults<'_> {
 
     /// The items of a reissue in the order in which it took them on: page by page.
     async fn reissued(&self, new: &Fanout) -> Result<Vec<ItemId>, TrackingError> {
-        let names: Vec<Uuid> =
-            (0..PAGES_MAX).flat_map(|page| page_groups(new.id, 0, page, 1)).map(|group| group.id).collect();
+        let names: Vec<Uuid> = (0..REISSUE_PAGES_LOOKED_AT)
+            .flat_map(|page| page_groups(new.id, 0, page, 1))
+            .map(|group| group.id)
+            .collect();
         let found = self.tracking.groups.get_many(&names).await?;
         let sizes: HashMap<Uuid, u32> = found.into_iter().map(|group| (group.id, group.size)).collect();
         let groups = names.iter().filter_map(|id| Some(ItemGroup { id: *id, upto: *sizes.get(id)? }));
@@ -140,41 +139,39 @@ impl PartResults<'_> {
     }
 
     /// What became of items.
-    async fn parts(&self, items: &[ItemId]) -> Result<Vec<Part>, TrackingError> {
+    async fn results(&self, items: &[ItemId]) -> Result<Vec<ItemResult>, TrackingError> {
         let states = self.tracking.states(items).await?;
         let ids: Vec<TaskId> = items.iter().copied().map(TaskId::Item).collect();
         let tasks = self.tasks.get_many(&ids).await?;
-        let named: BTreeSet<Uuid> = tasks.values().filter_map(|task| task.batch).collect();
-        let batches = self.batches.get_many(&named.into_iter().collect::<Vec<_>>()).await?;
-        let batches: HashMap<Uuid, Batch> = batches.into_iter().map(|batch| (batch.id, batch)).collect();
-        let mut parts = Vec::with_capacity(items.len());
+        let batches = self.batches.of_tasks(tasks.values()).await?;
+        let mut results = Vec::with_capacity(items.len());
         for (item, outcome) in items.iter().zip(states) {
             let task = tasks.get(&TaskId::Item(*item));
             let kind = task.map(|task| task.lane.kind.clone());
-            let mut part =
-                Part { id: *item, kind, outcome, result: None, result_left_out: None, error: None, code: None };
+            let mut result =
+                ItemResult { id: *item, kind, outcome, result: None, result_left_out: None, error: None, code: None };
             let batch = task.and_then(|task| batches.get(&task.batch?));
             if let Some((batch, slot)) =
                 batch.and_then(|batch| Some((batch, batch.members.slot(&TaskId::Item(*item))?)))
             {
-                self.fill(&mut part, batch, slot).await?;
+                self.fill(&mut result, batch, slot).await?;
             }
-            parts.push(part);
+            results.push(result);
         }
-        Ok(parts)
+        Ok(results)
     }
 
     /// Adds what a batch says of its member. What it says otherwise than the item is of no account: the item was acked by others.
-    async fn fill(&self, part: &mut Part, batch: &Batch, slot: usize) -> Result<(), StoreError> {
-        match part.outcome {
+    async fn fill(&self, result: &mut ItemResult, batch: &Batch, slot: usize) -> Result<(), StoreError> {
+        match result.outcome {
             ItemState::Succeeded => match self.batches.results(batch, [slot]).of(slot).await? {
-                Some(Kept::Result(text)) => part.result = serde_json::from_str(&text).ok(),
-                Some(Kept::LeftOut(note)) => part.result_left_out = Some(note),
+                Some(Kept::Result(text)) => result.result = serde_json::from_str(&text).ok(),
+                Some(Kept::LeftOut(note)) => result.result_left_out = Some(note),
                 None => {}
             },
-            ItemState::Failed if batch.failed.get(slot) => {
-                part.error = batch.error(slot).map(str::to_owned);
-                part.code = batch.code(slot).map(str::to_owned);
+            ItemState::Failed if batch.outcome(slot) == MemberState::Failed => {
+                result.error = batch.error(slot).map(str::to_owned);
+                result.code = batch.code(slot).map(str::to_owned);
             }
             _ => {}
         }
