@@ -96,6 +96,8 @@ pub(crate) struct RunArgs {
 /// It is the API that is deployed, but without authentication: do not expose it. Example:
 ///
 ///   curl --json '{"items": 3, "seal": true}' localhost:8080/fanouts
+///
+/// With --json it prints {"url": …, "dashboard": …} to standard output.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct UpArgs {
@@ -108,4 +110,7 @@ pub(crate) struct UpArgs {
     /// A file of policies to store at the start; may be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Vec<PathBuf>,
+    /// Print the addresses of the HTTP API and the dashboard as one JSON document, once they are served.
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -18,12 +18,13 @@ const PROGRAM: &str = "fanfold-mcp";
 ///
 /// It communicates over standard input and output, as assistants expect of such
 /// servers. The options after `--` say which stack, as for all clients of a stack.
-/// It needs the program fanfold-mcp, beside this one or on the PATH: `cargo install
-/// --locked --path mcp`.
+/// It needs the program fanfold-mcp, beside this one or on the PATH. The archives
+/// of a release have it; from the sources, `cargo install --locked --path mcp`
+/// installs it.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct McpArgs {
-    /// Also offer what changes something: pause, resume, drain, cancel, reissue, reset, redrive.
+    /// Also offer what changes something: pause, resume, drain, cancel, reissue, reset, redrive, tasks cancel.
     #[arg(long)]
     allow_actions: bool,
     /// Options that say which stack: --endpoint, --stack, --profile, --region, --no-sign.
@@ -42,7 +43,11 @@ pub(crate) fn run(args: &McpArgs) -> Result<ExitCode, Failure> {
         command.arg("--").args(&args.connection);
     }
     let status = command.status().map_err(|error| {
-        Fault::new(PROGRAM, format_args!("cannot be run: {error}; `cargo install --locked --path mcp` installs it"))
+        let problem = format_args!(
+            "cannot be run: {error}; put it beside `fanfold`: the archives of a release have it, and from the sources \
+             `cargo install --locked --path mcp` installs it"
+        );
+        Fault::new(PROGRAM, problem)
     })?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
 }

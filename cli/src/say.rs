@@ -44,6 +44,14 @@ impl Write for Above {
     }
 }
 
+/// Asks a person at the terminal. Only a `y` or `yes` is one.
+pub(crate) fn ask(question: impl Display) -> bool {
+    let (mut err, mut answer) = (io::stderr(), String::new());
+    let asked = write!(err, "{question} [y/N] ").and_then(|()| err.flush());
+    let answered = asked.and_then(|()| io::stdin().read_line(&mut answer));
+    answered.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
+}
+
 /// Whether a person may look at standard error in a terminal that can do more than print lines.
 pub(crate) fn on_terminal() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")

@@ -28,9 +28,14 @@ impl Server {
         self.address
     }
 
+    /// The address of the dashboard.
+    pub(crate) fn dashboard(&self) -> String {
+        format!("http://{}{PATH}", self.address)
+    }
+
     /// Says where the dashboard is.
     pub(crate) fn say_dashboard(&self) {
-        say(format_args!("The dashboard is at http://{}{PATH}", self.address));
+        say(format_args!("The dashboard is at {}", self.dashboard()));
     }
 }
 

@@ -2,9 +2,11 @@
 
 use fanfold::config::variables;
 use fanfold::store::policies::Policies;
+use serde_json::json;
 
 use crate::args::UpArgs;
 use crate::batch_api;
+use crate::client::print;
 use crate::counters::Counters;
 use crate::failure::Failure;
 use crate::guard::Callers;
@@ -30,8 +32,13 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     let running =
         stack.start(batch_api::local(folder.clone()), &folder, None, serve::takes_commands(&listener)).await?;
     let server = serve::start(listener, &running, Callers::All, counters)?;
-    say(format_args!("Fanfold's HTTP API is at http://{}; stop it with Ctrl-C", server.address()));
-    server.say_dashboard();
+    if args.json {
+        let url = format!("http://{}", server.address());
+        print(&format!("{:#}", json!({"url": url, "dashboard": server.dashboard()})))?;
+    } else {
+        say(format_args!("Fanfold's HTTP API is at http://{}; stop it with Ctrl-C", server.address()));
+        server.say_dashboard();
+    }
     stop.asked().await;
     drop(server);
     running.stop(&stop).await;

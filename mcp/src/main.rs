@@ -19,7 +19,7 @@ use crate::server::Server;
 #[derive(Debug, Parser)]
 #[command(name = "fanfold-mcp", version)]
 struct Args {
-    /// Also offer what changes something: pause, resume, drain, cancel, reissue, reset, redrive.
+    /// Also offer what changes something: pause, resume, drain, cancel, reissue, reset, redrive, tasks cancel.
     #[arg(long)]
     allow_actions: bool,
     /// The command `fanfold`.

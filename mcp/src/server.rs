@@ -36,7 +36,7 @@ impl Server {
     async fn call(&self, spec: &Spec, given: &JsonObject) -> CallToolResult {
         let run = async {
             let arguments = spec.arguments(given).map_err(|error| error.to_string())?;
-            self.command.run(&arguments).await.map_err(|error| error.to_string())
+            self.command.run(&arguments, spec.time).await.map_err(|error| error.to_string())
         };
         match run.await {
             Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),

@@ -1,5 +1,7 @@
 //! What a tool is: a command of `fanfold`, with parameters that become its arguments.
 
+use std::time::Duration;
+
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
@@ -14,8 +16,12 @@ pub(crate) struct Spec {
     pub(crate) words: &'static [&'static str],
     /// Its parameters.
     pub(crate) parameters: &'static [Parameter],
+    /// Parameters one of which must be given, if there are any.
+    pub(crate) one_of: &'static [&'static str],
     /// Whether it changes something.
     pub(crate) action: bool,
+    /// How long the command may take.
+    pub(crate) time: Duration,
 }
 
 /// A parameter.
@@ -49,6 +55,8 @@ pub(crate) enum Unusable {
     Unknown { name: String, known: String },
     #[error("`{0}` is missing")]
     Missing(&'static str),
+    #[error("{} is needed", .0.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or "))]
+    OneOf(&'static [&'static str]),
     #[error("`{name}`: {expected} is expected, and it is {value}")]
     Value { name: &'static str, expected: &'static str, value: String },
 }
@@ -73,6 +81,10 @@ impl Spec {
         if let Some(name) = given.keys().find(|name| self.parameters.iter().all(|it| it.name != *name)) {
             let known: Vec<&str> = self.parameters.iter().map(|it| it.name).collect();
             return Err(Unusable::Unknown { name: name.clone(), known: known.join(", ") });
+        }
+        let is_given = |name: &&str| !matches!(given.get(*name), None | Some(Value::Null | Value::Bool(false)));
+        if !self.one_of.is_empty() && !self.one_of.iter().any(is_given) {
+            return Err(Unusable::OneOf(self.one_of));
         }
         let mut arguments: Vec<String> = self.words.iter().map(|word| (*word).to_owned()).collect();
         let mut last = vec!["--".to_owned()];
@@ -148,6 +160,41 @@ mod tests {
     }
 
     #[test]
+    fn what_changes_much_is_told_what() {
+        assert_eq!(arguments("redrive", json!({"all": true})).unwrap(), ["redrive", "--all", "--json"]);
+        assert_eq!(arguments("redrive", json!({"steps": ["ack"]})).unwrap(), ["redrive", "--json", "--", "ack"]);
+        assert_eq!(
+            arguments("cancel_tasks", json!({"kind": "row", "target": "a"})).unwrap(),
+            ["tasks", "cancel", "--kind=row", "--target=a", "--json"]
+        );
+        assert_eq!(
+            arguments("resume_producer", json!({"producer": "x"})).unwrap(),
+            ["resume", "--producer=x", "--json"]
+        );
+        assert_eq!(
+            arguments("wake_fanout", json!({"id": "x"})).unwrap(),
+            ["reissue", "--outstanding", "--json", "--", "x"]
+        );
+    }
+
+    #[test]
+    fn what_works_through_many_records_has_more_time() {
+        for name in ["cancel_tasks", "reset_tasks", "redrive", "wake_fanout", "get_results"] {
+            let spec = TOOLS.iter().find(|spec| spec.name == name).unwrap();
+            assert_eq!(spec.time, crate::command::LONG, "{name}");
+        }
+    }
+
+    #[test]
+    fn parameters_that_are_needed_exist() {
+        for spec in TOOLS {
+            for name in spec.one_of {
+                assert!(spec.parameters.iter().any(|it| it.name == *name && !it.required), "{}: {name}", spec.name);
+            }
+        }
+    }
+
+    #[test]
     fn a_value_cannot_pass_for_an_option() {
         assert_eq!(
             arguments("get_fanout", json!({"id": "--endpoint=x"})).unwrap(),
@@ -162,6 +209,10 @@ mod tests {
             ("get_fanout", json!({}), "`id` is missing"),
             ("get_fanout", json!({"id": 7}), "`id`: a text is expected, and it is 7"),
             ("get_tasks", json!({"ids": []}), "`ids`: a list is expected, and it is []"),
+            ("redrive", json!({}), "`steps` or `all` is needed"),
+            ("redrive", json!({"all": false, "steps": null}), "`steps` or `all` is needed"),
+            ("reset_tasks", json!({"target": "a"}), "`ids` or `kind` is needed"),
+            ("resume_producer", json!({}), "`producer` is missing"),
             ("list_switches", json!({"kind": "x"}), "`kind` is not a parameter; there are: "),
             ("list_fanouts", json!({"limit": -1}), "`limit`: a whole number is expected, and it is -1"),
         ] {

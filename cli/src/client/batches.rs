@@ -8,14 +8,16 @@ use serde_json::{Value, json};
 
 use super::connection::Connection;
 use super::print::{paragraphs, state, table};
-use super::view::{moment, request_text, shown, word};
+use super::view::{moment, notice_text, request_text, shown, word};
 use crate::count::count;
 use crate::failure::Failure;
 
 /// Shows batches: lane, status, attempts, and the outcome of each member.
 ///
-/// `fanfold tasks get` shows which batch has claimed a task. The exit status is 2
-/// if one of the batches does not exist.
+/// `fanfold tasks get` shows which batch has claimed a task, `fanfold lanes` which
+/// batches are in flight. If the policy reports failed tasks, `notice` shows
+/// whether that was delivered, or the last error. The exit status is 2 if one of
+/// the batches does not exist.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct BatchesArgs {
@@ -55,6 +57,7 @@ fn text(batch: &Value) -> String {
     row("answer until", batch["answers_until"].as_u64().map(moment));
     row("parts to call", batch["parts"].as_u64().map(|count| HumanCount(count).to_string()));
     row("last error", batch["last_error"].as_str().map(shown));
+    row("notice", batch["notice"].is_object().then(|| notice_text(&batch["notice"])));
     lines.push(String::new());
     lines.push(members(batch));
     if batch["request"].is_object() {

@@ -10,6 +10,7 @@ use super::aws_cli::AwsCli;
 use super::credentials::{self, OfAwsCli};
 use super::print::print;
 use super::refusal::Refusal;
+use super::scope::quoted;
 use crate::failure::Failure;
 use crate::fault::Fault;
 
@@ -50,6 +51,8 @@ pub(super) struct Connection {
 pub(super) struct Stack {
     pub(super) api: Fanfold,
     endpoint: String,
+    /// The options that say which stack it is, for another command.
+    options: String,
     attempts: u32,
     json: bool,
 }
@@ -86,7 +89,21 @@ impl Connection {
         if !self.no_sign && (self.profile.is_some() || !on_this_machine(&endpoint)) {
             api = api.signed(&self.signer(&endpoint)?).map_err(wrong)?;
         }
-        Ok(Stack { api, endpoint, attempts, json: self.json })
+        let options = self.options();
+        Ok(Stack { api, endpoint, options, attempts, json: self.json })
+    }
+
+    /// The options that were given to say which stack it is. Those of the environment hold for other commands, too.
+    fn options(&self) -> String {
+        let of_environment = variable("FANFOLD_ENDPOINT").as_ref() == Some(&self.endpoint) || self.endpoint == LOCAL;
+        let given = [
+            ("endpoint", Some(&self.endpoint).filter(|_| !of_environment && self.stack.is_none())),
+            ("stack", self.stack.as_ref()),
+            ("profile", self.profile.as_ref()),
+            ("region", self.region.as_ref()),
+        ];
+        let given = given.into_iter().filter_map(|(name, value)| Some(format!(" --{name} {}", quoted(value?))));
+        given.chain(self.no_sign.then(|| " --no-sign".to_owned())).collect()
     }
 
     /// Credentials and region to sign requests with.
@@ -141,6 +158,11 @@ impl Stack {
     /// Prints an answer: as JSON, or for people.
     pub(super) fn print(&self, json: impl FnOnce() -> Value, text: impl FnOnce() -> String) -> Result<(), Failure> {
         print(&if self.json { format!("{:#}", json()) } else { text() }).map(|_| ())
+    }
+
+    /// A command for the same stack, as a person types it.
+    pub(super) fn command(&self, words: &str) -> String {
+        format!("fanfold {words}{}", self.options)
     }
 
     /// The address of its HTTP API.

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::connection::Connection;
 use super::plotted::{Plotted, Refused};
+use super::print::print;
 use crate::failure::Failure;
 use crate::guard::{Callers, guard};
 use crate::say::say;
@@ -29,7 +30,8 @@ use crate::stop::Stop;
 ///   fanfold dashboard --endpoint https://….execute-api.eu-west-1.amazonaws.com
 ///
 /// The page's requests go on to the stack's HTTP API, signed with your credentials.
-/// Only the page can send them.
+/// Only the page can send them. With --json it prints {"dashboard": …}, the
+/// address, once the page is served.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct DashboardArgs {
@@ -42,6 +44,7 @@ pub(crate) struct DashboardArgs {
 
 pub(super) async fn run(args: DashboardArgs) -> Result<ExitCode, Failure> {
     let plotted = args.connection.deployed().map(|(stack, cli)| Arc::new(Plotted::new(stack, cli)));
+    let json = args.connection.json();
     // The page looks again by itself, and a person sees what failed.
     let stack = args.connection.patient(1)?;
     let listener = serve::bind(&args.listen).await?;
@@ -54,7 +57,12 @@ pub(super) async fn run(args: DashboardArgs) -> Result<ExitCode, Failure> {
     }
     let router = guard(routes, Dashboard::default(), Callers::Page);
     let served = tokio::spawn(http::serve(listener, router, Timeouts::default()));
-    say(format_args!("The dashboard is at http://{address}{PATH}; stop it with Ctrl-C"));
+    let url = format!("http://{address}{PATH}");
+    if json {
+        print(&format!("{:#}", json!({"dashboard": url})))?;
+    } else {
+        say(format_args!("The dashboard is at {url}; stop it with Ctrl-C"));
+    }
     stop.asked().await;
     served.abort();
     Ok(ExitCode::SUCCESS)

@@ -3,33 +3,46 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use fanfold_client::Fanout;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::connection::{Connection, Stack};
-use super::fanout_id;
+use super::filter::ENDED;
+use super::many::{ChosenFanouts, Deed, each};
 use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::say::say;
 
-/// Calls the failed items of a fan-out again, as a new fan-out whose id it prints.
+const REISSUE: Deed = Deed { verb: "reissue", done: "reissued", states: &ENDED };
+
+/// Calls the failed items of fan-outs again, as new fan-outs whose ids it prints.
 ///
 ///   new=$(fanfold reissue ID)                  when it has ended
-///   new=$(fanfold reissue ID --max-batch 1)    each task alone, to see which one spoils batches
+///   new=$(fanfold reissue ID --max-batch 1)    each task alone, to find culprits
 ///   fanfold wait "$new" --timeout 10m
-///   fanfold reissue ID --outstanding           sends the lost messages of its outstanding items again
+///   fanfold reissue --opened-after 1d          all that `fanfold list` finds
+///   fanfold reissue ID --outstanding           before its end: sends the messages
+///                                              of its outstanding items again
 ///
-/// Nothing that succeeded is called again. The exit status is
+/// Nothing that succeeded is called again.
 ///
-///   0   it is reissued, or the messages are sent
-///   1   it has not ended, has no failed items or was reissued before; or the stack cannot be reached
-///   2   there is no such fan-out, or something on the command line cannot be used
+/// With a filter the command says how many fan-outs it finds that have ended with
+/// failed items and were not reissued, and asks before it reissues them. In a
+/// script, give --yes. The exit status is
+///
+///   0   they are reissued, or the messages are sent
+///   1   one has not ended, has no failed items or was reissued before, which does
+///       not stop the others; or the stack cannot be reached, or the question was
+///       not answered with yes
+///   2   one does not exist, or something on the command line cannot be used
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ReissueArgs {
-    /// The fan-out.
-    #[arg(value_name = "ID", value_parser = fanout_id)]
-    fanout: Uuid,
+    #[command(flatten)]
+    fanouts: ChosenFanouts,
     /// Instead send again the messages that items which are not done may wait for. Calls in progress continue.
-    #[arg(long, conflicts_with_all = ["missing", "max_batch", "content", "again", "idempotency_key"])]
+    #[arg(long, conflicts_with_all = ["Filter", "missing", "max_batch", "content", "again", "idempotency_key"])]
     outstanding: bool,
     /// Also items that were missing at its end: their tasks were not called, because it was cut short.
     #[arg(long)]
@@ -37,14 +50,14 @@ pub(crate) struct ReissueArgs {
     /// Put at most N of the tasks in a batch, if the policy allows more.
     #[arg(long, value_name = "N")]
     max_batch: Option<u32>,
-    /// Replace the content of an item: ITEM=JSON. May be given up to 100 times.
-    #[arg(long, value_name = "ITEM=JSON", value_parser = corrected)]
+    /// Replace the content of an item of the fan-out: ITEM=JSON. May be given up to 100 times.
+    #[arg(long, value_name = "ITEM=JSON", value_parser = corrected, conflicts_with = "Filter")]
     content: Vec<(String, Value)>,
     /// Also if it was reissued before: all of its failed items, even those that succeeded since.
     #[arg(long)]
     again: bool,
-    /// Repeated with the same key, the command opens no other fan-out, and prints the same.
-    #[arg(long, value_name = "KEY")]
+    /// Repeated with the same key for one fan-out, the command opens no other one, and prints the same.
+    #[arg(long, value_name = "KEY", conflicts_with = "Filter")]
     idempotency_key: Option<String>,
     #[command(flatten)]
     connection: Connection,
@@ -57,19 +70,47 @@ fn corrected(text: &str) -> Result<(String, Value), String> {
 }
 
 pub(super) async fn run(args: ReissueArgs) -> Result<ExitCode, Failure> {
-    let stack = args.connection.stack()?;
-    if args.outstanding {
-        return wake(&stack, args.fanout).await;
+    let ReissueArgs { fanouts, outstanding, missing, max_batch, content, again, idempotency_key, connection } = args;
+    let (stack, one) = (connection.stack()?, fanouts.one());
+    let of_one = [
+        ("--outstanding", outstanding),
+        ("--content", !content.is_empty()),
+        ("--idempotency-key", idempotency_key.is_some()),
+    ];
+    if let Some((option, _)) = of_one.iter().find(|(_, given)| *given && one.is_none()) {
+        return Err(Fault::new(option, "is allowed for one fan-out: name one ID").into());
     }
-    let contents = args.content.into_iter().map(|(id, content)| json!({"id": id, "content": content}));
-    let mut request = json!({"missing": args.missing, "again": args.again, "contents": contents.collect::<Vec<_>>()});
-    if let Some(most) = args.max_batch {
+    if let Some(id) = one.filter(|_| outstanding) {
+        return wake(&stack, id).await;
+    }
+    let contents = content.into_iter().map(|(id, content)| json!({"id": id, "content": content}));
+    let mut request = json!({"missing": missing, "again": again, "contents": contents.collect::<Vec<_>>()});
+    if let Some(most) = max_batch {
         request["max_batch"] = most.into();
     }
-    let reissued = stack.api.reissue(args.fanout, &request, args.idempotency_key.as_deref()).await;
-    let reissued = reissued.map_err(|error| stack.failed(error))?;
-    stack.print(|| reissued.raw.clone(), || reissued.id.to_string())?;
-    Ok(ExitCode::SUCCESS)
+    let reissue = async |id| stack.api.reissue(id, &request, idempotency_key.as_deref()).await;
+    if let Some(id) = one {
+        let reissued = reissue(id).await.map_err(|error| stack.failed(error))?;
+        stack.print(|| reissued.raw.clone(), || reissued.id.to_string())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(ids) = fanouts.choose(&stack, REISSUE, |fanout| is_wanted(fanout, missing, again)).await? else {
+        say("fanfold: nothing is reissued");
+        return Ok(ExitCode::FAILURE);
+    };
+    let outcomes = each(&stack, &ids, REISSUE, reissue).await;
+    let new = || outcomes.done.iter().map(|fanout| fanout.id.to_string()).collect::<Vec<_>>().join("\n");
+    if stack.json() || !outcomes.done.is_empty() {
+        stack.print(|| outcomes.document("reissued"), new)?;
+    }
+    outcomes.end().map(|()| ExitCode::SUCCESS)
+}
+
+/// Whether a fan-out that a filter finds has something to reissue.
+fn is_wanted(fanout: &Fanout, missing: bool, again: bool) -> bool {
+    let items = fanout.failed + if missing { fanout.missing } else { 0 };
+    let new = again || !fanout.raw["reissued_as"].is_string();
+    fanout.has_ended() && items > 0 && new && fanout.raw["mode"] != "estimated"
 }
 
 async fn wake(stack: &Stack, fanout: Uuid) -> Result<ExitCode, Failure> {

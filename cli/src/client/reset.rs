@@ -3,11 +3,15 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use fanfold_client::ResetTasks;
+use futures::TryStreamExt;
 use indicatif::HumanCount;
 use serde_json::json;
 
 use super::connection::{Connection, Stack};
+use super::progress::in_pages;
 use super::scope::{Chosen, named};
+use crate::count::count;
 use crate::failure::Failure;
 use crate::say::say;
 
@@ -17,8 +21,9 @@ use crate::say::say;
 ///   fanfold reset --kind mail   all of the kind that failed and are not items
 ///
 /// Tasks that are items of a fan-out are called again by `fanfold reissue`. With
-/// --kind, the command reads the records of all batches. Resetting a task again
-/// does no harm. The exit status is
+/// --kind, the command reads the records of all batches page by page, and shows on
+/// standard error how far it is. Resetting a task again does no harm. The exit
+/// status is
 ///
 ///   0   their work is registered again
 ///   1   some have not failed, are items, or cannot be accepted any more; or the stack cannot be reached
@@ -38,7 +43,13 @@ pub(super) async fn run(args: ResetArgs) -> Result<ExitCode, Failure> {
         return each(&stack, &args.tasks.ids).await;
     }
     let scope = args.tasks.part.scope();
-    let all = stack.api.reset_tasks(&scope).await.map_err(|error| stack.failed(error))?;
+    let all = in_pages(
+        stack.api.reset_tasks_by_page(&scope).map_err(|error| stack.failed(error)),
+        ResetTasks::default(),
+        ResetTasks::plus,
+        |all| format!("{} again so far", count(all.reset, "task waits", "tasks wait")),
+    );
+    let all = all.await?;
     let text = || {
         let counts = [(all.known, "were reset before or are duplicates"), (all.refused, "cannot be accepted any more")];
         let counts = counts.into_iter().filter(|(count, _)| *count > 0);

@@ -65,3 +65,43 @@ pub(super) fn named(scope: &Value) -> String {
         }
     }
 }
+
+/// The scope in a response as options, for a shell.
+pub(super) fn options(scope: &Value) -> String {
+    let mut options = Vec::new();
+    for name in ["kind", "target"] {
+        options.extend(scope[name].as_str().map(|value| format!("--{name} {}", quoted(value))));
+    }
+    options.extend(scope["partition"].as_u64().map(|partition| format!("--partition {partition}")));
+    if options.is_empty() { "--all".to_owned() } else { options.join(" ") }
+}
+
+/// A word as a shell reads it.
+pub(super) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        // What it contains must not steer a terminal.
+        false => format!("'{}'", word.replace(char::is_control, "\u{fffd}").replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_scope_is_named_by_the_options_that_give_it() {
+        for (scope, expected) in [
+            (json!({"all": true}), "--all"),
+            (json!({"kind": "mail"}), "--kind mail"),
+            (json!({"kind": "mail", "target": "NY/005", "partition": 2}), "--kind mail --target NY/005 --partition 2"),
+            (json!({"kind": "mail", "target": "it's $5"}), r"--kind mail --target 'it'\''s $5'"),
+            (json!({"kind": "mail", "target": ""}), "--kind mail --target ''"),
+        ] {
+            assert_eq!(options(&scope), expected);
+        }
+    }
+}

@@ -5,10 +5,14 @@ use std::process::ExitCode;
 use clap::Args;
 use fanfold_client::{ClientError, Scope};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::connection::{Connection, Stack};
-use super::scope::{Whole, named};
+use super::fanout_id;
+use super::producer::progress;
+use super::scope::{Part, Whole, named};
 use super::view::moment;
+use crate::count::count;
 use crate::failure::Failure;
 
 /// Pauses a lane, a target, a kind, or everything.
@@ -29,15 +33,30 @@ pub(crate) struct PauseArgs {
     connection: Connection,
 }
 
-/// Resumes a lane, a target, a kind, or everything that is paused, or that drains.
+/// Resumes what is paused or drains, or the failed partitions of a producer.
+///
+///   fanfold resume --kind parcel    a kind, or with --target a target of it
+///   fanfold resume --all            everything
+///   fanfold resume --producer ID    the producer of a fan-out
 ///
 /// Give the same options as to `pause`: a target that was paused on its own stays
 /// paused when its kind is resumed. `fanfold switches` lists what is paused.
+///
+/// Partitions of a producer (a reissue has one, too) fail if their source fails
+/// for some 20 minutes, or has too many bad rows; `fanfold status` shows why. They
+/// continue where they stopped. The exit status is 1 if the fan-out has no
+/// producer, or is not open any more.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
-    scope: Whole,
+    part: Part,
+    /// Everything that was paused by `pause --all`.
+    #[arg(long, conflicts_with = "kind", required_unless_present_any = ["kind", "producer"])]
+    all: bool,
+    /// The failed partitions of this fan-out's producer.
+    #[arg(long, value_name = "ID", value_parser = fanout_id, conflicts_with_all = ["kind", "all"])]
+    producer: Option<Uuid>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -61,8 +80,28 @@ pub(super) async fn pause(args: PauseArgs) -> Result<ExitCode, Failure> {
 }
 
 pub(super) async fn resume(args: ResumeArgs) -> Result<ExitCode, Failure> {
-    let (scope, stack) = (args.scope.scope(), args.connection.stack()?);
+    let stack = args.connection.stack()?;
+    if let Some(fanout) = args.producer {
+        return producer(&stack, fanout).await;
+    }
+    let scope = Scope { all: args.all, ..args.part.scope() };
     show(&stack, &scope, stack.api.resume(&scope).await)
+}
+
+async fn producer(stack: &Stack, fanout: Uuid) -> Result<ExitCode, Failure> {
+    let before = stack.api.get(fanout).await.map_err(|error| stack.failed(error))?;
+    let partitions = stack.api.resume_producer(fanout).await.map_err(|error| stack.failed(error))?;
+    let before = before.raw["producer"]["partitions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let failed = before.iter().filter(|partition| partition["state"] == "failed").count() as u64;
+    let text = || {
+        let resumed = match failed {
+            0 => "no partition had failed".to_owned(),
+            _ => format!("{} resumed", count(failed, "partition", "partitions")),
+        };
+        format!("producer of {fanout}: {resumed}\n  {}", progress(&partitions))
+    };
+    stack.print(|| json!({ "partitions": partitions }), text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 pub(super) async fn drain(args: DrainArgs) -> Result<ExitCode, Failure> {

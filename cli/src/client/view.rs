@@ -7,6 +7,7 @@ use indicatif::HumanCount;
 use serde_json::Value;
 
 use super::print::state;
+use super::producer;
 
 /// The most bytes of a text that are shown.
 const TEXT_BYTES_MAX: usize = 200;
@@ -28,6 +29,8 @@ pub(super) fn text(fanout: &Fanout) -> String {
     ] {
         row_of(&fanout.raw[field], |value| row(name, value));
     }
+    let partitions = fanout.raw["producer"]["partitions"].as_array();
+    partitions.iter().for_each(|partitions| row("producer", producer::progress(partitions)));
     let mut count = |name: &str, count: u64| row(name, format!("{:>9}", HumanCount(count).to_string()));
     count("items", fanout.total);
     count("succeeded", fanout.succeeded);
@@ -44,6 +47,9 @@ pub(super) fn text(fanout: &Fanout) -> String {
     if fanout.raw["progress"] == "at_least" {
         lines.push("\n  More items may be done: only item groups that have ended are counted. --exact also counts in the others.".to_owned());
     }
+    let open = fanout.state == State::Open;
+    let errors = partitions.and_then(|partitions| producer::errors(fanout.id, partitions, open));
+    lines.extend(errors.map(|errors| format!("\n{errors}")));
     lines.join("\n")
 }
 
@@ -62,12 +68,17 @@ fn row_of(value: &Value, row: impl FnOnce(String)) {
             let registered = if then["registered"] == true { "registered" } else { "not registered yet" };
             row(format!("task {} of kind {}, {registered}", text("id"), shown(text("kind"))));
         }
-        Value::Object(notice) => {
-            let error = notice.get("error").and_then(Value::as_str).map(|error| format!(": {}", shown(error)));
-            row(format!("{}{}", text("state"), error.unwrap_or_default()));
-        }
+        Value::Object(_) => row(notice_text(value)),
         _ => {}
     }
+}
+
+/// The state of a notice; unless it was delivered, also the time of the next try, and the last error.
+pub(super) fn notice_text(notice: &Value) -> String {
+    let next = notice["next_at"].as_u64().map(|at| format!(", next try at {}", moment(at)));
+    let error = notice["error"].as_str().filter(|_| notice["state"] != "delivered");
+    let error = error.map(|error| format!(": {}", shown(error)));
+    format!("{}{}{}", word(&notice["state"]), next.unwrap_or_default(), error.unwrap_or_default())
 }
 
 /// A user's text in one line, without control characters.

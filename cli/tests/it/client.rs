@@ -2,7 +2,10 @@
 
 mod aws_cli;
 mod doctor;
+mod left;
+mod many;
 mod plotted;
+mod producers;
 mod shown;
 pub(crate) mod stack;
 
@@ -266,6 +269,18 @@ fn a_kind_is_paused_its_tasks_cancelled_and_it_is_resumed() {
     let refused = stack.run(&["tasks", "cancel", &a[3]]);
     assert_eq!(code(&refused), 1);
     assert!(stderr(&refused).contains("409 task_not_waiting"), "{}", stderr(&refused));
+}
+
+#[test]
+fn what_works_page_by_page_says_how_far_it_is() {
+    let stack = Stack::start();
+    stack.ok(&["pause", "--kind", "row"]);
+    rows(&stack, "a", 120);
+    let output = stack.run(&["tasks", "cancel", "--kind", "row", "--json"]);
+    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), json!({"cancelled": 120}));
+    assert!(stderr(&output).contains("100 tasks are cancelled so far\n"), "{}", stderr(&output));
+    let output = stack.run(&["tasks", "cancel", "--kind", "row"]);
+    assert_eq!(stderr(&output), "", "a single page is done at once");
 }
 
 #[test]

@@ -221,6 +221,30 @@ fn a_batch_api_that_is_not_there_is_waited_for() {
 }
 
 #[test]
+fn an_operator_finds_a_session_and_ends_it() {
+    let stack = Stack::start(&policy("content.shop", RECORD));
+    let client = |arguments: &[&str]| {
+        let output = command(&format!("http://{}", stack.server.address), arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    };
+    let end = ["dev", "--kind", "row", "--end"];
+    assert_eq!(client(&end), "kind row: no dev session has its calls");
+    let mut session = stack.session(&["row", "--json", "--", "sh", "-c", WRITE]);
+    let doctor = client(&["doctor"]);
+    let (queue, mend) = (&stack.sqs.queues()[0].0, "\n           fanfold dev --end --kind row");
+    assert!(
+        doctor.contains(&format!("a dev session has the calls of kind row, by its queue {queue}{mend}")),
+        "{doctor}"
+    );
+    let ended: Value = serde_json::from_str(&client(&[&end[..], &["--json"]].concat())).unwrap();
+    assert!(ended["kind"] == "row" && ended["ended"]["session"].is_string(), "{ended}");
+    assert_eq!(session.process.wait().unwrap().code(), Some(1), "it notices by itself");
+    assert!(stack.sqs.queues().is_empty());
+    assert!(!client(&["doctor"]).contains("dev session"));
+}
+
+#[test]
 fn a_second_signal_ends_it_at_once() {
     let stack = Stack::start(&policy("content.shop", RECORD));
     let mut session = stack.session(&["row", "--", "sh", "-c", "sleep 60"]);
@@ -242,6 +266,8 @@ fn what_cannot_be_used_is_said_before_anything_is_taken() {
     fails(&["row"], &["--call <URL>"]);
     fails(&["row", "--call", "http://localhost:1/", "--", "true"], &["cannot be used with"]);
     fails(&["row", "--call", "http://example.com/"], &["--call", "http://example.com/"]);
+    fails(&["row", "--end", "--call", "http://localhost:1/"], &["cannot be used with"]);
+    fails(&["letter", "--end"], &["unknown_policy"]);
     fails(&["row", "--", "no-such-program"], &["COMMAND", "no-such-program"]);
     fails(&["letter", "--", "true"], &["letter", "unknown_policy"]);
     fails(&["row", "--answers-within", "10s", "--", "true"], &["--answers-within", "1m 5s to 1h is allowed"]);

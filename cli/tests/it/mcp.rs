@@ -117,6 +117,14 @@ fn what_is_allowed_is_done() {
     session.document("pause", &json!({"kind": "row"}));
     assert_eq!(session.document("list_switches", &json!({}))["switches"][0]["kind"], "row");
     assert_eq!(session.document("cancel_fanout", &json!({"id": id}))["state"], "cancelled");
+    let (problem, error) = session.call("redrive", &json!({}));
+    assert!(error && problem == "`steps` or `all` is needed", "{problem}");
+    assert_eq!(session.document("redrive", &json!({"all": true}))["queues"], json!([]));
+    assert_eq!(session.document("cancel_tasks", &json!({"kind": "row"})), json!({"cancelled": 0}));
+    assert_eq!(session.document("get_results", &json!({"id": id, "limit": 1}))["results"], json!([]));
+    assert_eq!(session.document("wake_fanout", &json!({"id": stack.open(&["--items", "2"])}))["without_task"], 2);
+    let (problem, error) = session.call("resume_producer", &json!({"producer": id}));
+    assert!(error && problem.contains("409 no_producer"), "{problem}");
     let (problem, error) = session.call("pause", &json!({"kind": "none"}));
     assert!(error && problem.contains("none"), "{problem}");
     session.end();

@@ -202,3 +202,30 @@ fn what_was_counted_is_served_to_prometheus() {
     let (head, _) = server.exchange("GET", "/metrics", "origin: https://example.com\r\n", &Value::Null);
     assert!(head.starts_with("HTTP/1.1 403"), "web pages read nothing: {head}");
 }
+
+/// The document that a command prints once it serves; the command is ended.
+fn addresses(command: &mut Command) -> Value {
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut documents = serde_json::Deserializer::from_reader(process.stdout.take().unwrap()).into_iter::<Value>();
+    let document = documents.next().unwrap().unwrap();
+    let url = document["dashboard"].as_str().unwrap();
+    let address = url.strip_prefix("http://").and_then(|url| url.strip_suffix("/dashboard/")).unwrap();
+    TcpStream::connect(address).unwrap();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let mut said = String::new();
+    process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(said, "", "the document has it all");
+    document
+}
+
+#[test]
+fn scripts_learn_where_it_is_served() {
+    let (folder, listen) = (Folder::new(), ["--listen", "127.0.0.1:0", "--json"]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fanfold"));
+    let served = addresses(command.current_dir(folder.path()).arg("up").args(listen));
+    assert_eq!(served["dashboard"], format!("{}/dashboard/", served["url"].as_str().unwrap()));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fanfold"));
+    let served = addresses(command.args(["dashboard", "--endpoint", "http://127.0.0.1:1"]).args(listen));
+    assert!(served["url"].is_null(), "the stack is elsewhere: {served}");
+}

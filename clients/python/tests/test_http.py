@@ -129,6 +129,16 @@ def test_results_are_listed_page_by_page():
     assert [asked for _, asked, _, _ in server.requests] == [path, path + "?after=x"]
 
 
+def test_a_producer_is_resumed():
+    partitions = [{"partition": 0, "state": "done", "rows": 7}, {"partition": 1, "state": "running", "rows": 3}]
+    server = Scripted((200, {"partitions": partitions}), (409, {"code": "no_producer", "detail": "it has none"}))
+    fanfold = Fanfold(server.url)
+    assert fanfold.resume_producer(FANOUT) == partitions
+    with pytest.raises(ApiError, match="409 no_producer"):
+        fanfold.resume_producer(FANOUT)
+    assert [asked[:2] for asked in server.requests] == [("POST", f"/fanouts/{FANOUT}/producer/resume")] * 2
+
+
 def test_requests_are_signed_where_they_are_to_be():
     session = boto3.Session("AKIDEXAMPLE", "secret", "token", region_name="eu-west-1")
     server = Scripted((200, OPEN))

@@ -147,6 +147,13 @@ def test_failed_items_are_reissued(fanfold):
     assert fanfold.wait(again.id, timeout=60).total == 0
 
 
+def test_a_fanout_without_a_producer_has_none_to_resume(fanfold):
+    fanout = fanfold.open(1)
+    with pytest.raises(ApiError) as raised:
+        fanfold.resume_producer(fanout.id)
+    assert (raised.value.status, raised.value.code) == (409, "no_producer")
+
+
 def test_a_cancelled_fanout_ends(fanfold):
     fanout = fanfold.open(10)
     item = next(fanout.item_ids())

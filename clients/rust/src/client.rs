@@ -191,6 +191,20 @@ impl Fanfold {
         Ok(Value::Object(all))
     }
 
+    /// Resumes the failed partitions of a fan-out's producer where they stopped. Returns all of its partitions, as the API shows them.
+    ///
+    /// # Errors
+    /// It has no producer, or is not open (409); see [`ClientError`].
+    pub async fn resume_producer(&self, fanout: Uuid) -> Result<Vec<Value>, ClientError> {
+        #[derive(serde::Deserialize)]
+        struct Producer {
+            partitions: Vec<Value>,
+        }
+        let path = format!("/fanouts/{fanout}/producer/resume");
+        let producer: Producer = self.http.call(Method::POST, &path, None, None).await?;
+        Ok(producer.partitions)
+    }
+
     /// Returns a fan-out's present state.
     ///
     /// # Errors

@@ -121,13 +121,12 @@ impl Fanfold {
     /// # Errors
     /// See [`ClientError`]. Earlier pages are cancelled.
     pub async fn cancel_tasks(&self, scope: &Scope) -> Result<u64, ClientError> {
-        let (mut cancelled, mut path) = (0, Some("/tasks/cancel".to_owned()));
-        while let Some(at) = path {
-            let page: Cancelled = self.http.call(Method::POST, &at, Some(&json!(scope)), None).await?;
-            cancelled += page.cancelled;
-            path = page.next;
-        }
-        Ok(cancelled)
+        self.cancel_tasks_by_page(scope).try_fold(0, async |sum, cancelled| Ok(sum + cancelled)).await
+    }
+
+    /// The same, to be followed: how many tasks each page cancelled. A page is sent when it is asked for.
+    pub fn cancel_tasks_by_page(&self, scope: &Scope) -> impl Stream<Item = Result<u64, ClientError>> + use<'_> {
+        self.posted_pages::<Cancelled>("/tasks/cancel", scope).map_ok(|page| page.cancelled)
     }
 
     /// Resets a task on its own that failed or was cancelled. Returns the task that it is now.
@@ -143,16 +142,27 @@ impl Fanfold {
     /// # Errors
     /// See [`ClientError`]. Tasks of earlier pages are reset.
     pub async fn reset_tasks(&self, scope: &Scope) -> Result<ResetTasks, ClientError> {
-        let (mut all, mut path) = (ResetTasks::default(), Some("/tasks/reset".to_owned()));
-        while let Some(at) = path {
-            let page: ResetTasks = self.http.call(Method::POST, &at, Some(&json!(scope)), None).await?;
-            all.reset += page.reset;
-            all.known += page.known;
-            all.refused += page.refused;
-            all.problem = all.problem.or(page.problem);
-            path = page.next;
-        }
-        Ok(all)
+        self.reset_tasks_by_page(scope).try_fold(ResetTasks::default(), async |all, page| Ok(all.plus(page))).await
+    }
+
+    /// The same, to be followed: how many tasks each page reset. A page is sent when it is asked for.
+    pub fn reset_tasks_by_page(&self, scope: &Scope) -> impl Stream<Item = Result<ResetTasks, ClientError>> + use<'_> {
+        self.posted_pages("/tasks/reset", scope)
+    }
+
+    /// Pages that are asked for by the same body.
+    fn posted_pages<T: Page>(
+        &self,
+        path: &str,
+        scope: &Scope,
+    ) -> impl Stream<Item = Result<T, ClientError>> + use<'_, T> {
+        let body = json!(scope);
+        stream::try_unfold((Some(path.to_owned()), body), async move |(path, body)| {
+            let Some(path) = path else { return Ok(None) };
+            let page: T = self.http.call(Method::POST, &path, Some(&body), None).await?;
+            let next = page.next();
+            Ok(Some((page, (next, body))))
+        })
     }
 
     /// The number of dead letters of each step, as the API shows them.
@@ -198,6 +208,26 @@ pub struct ResetTasks {
     next: Option<String>,
 }
 
+impl ResetTasks {
+    /// The counts of both.
+    #[must_use]
+    pub fn plus(self, page: Self) -> Self {
+        Self {
+            reset: self.reset + page.reset,
+            known: self.known + page.known,
+            refused: self.refused + page.refused,
+            problem: self.problem.or(page.problem),
+            next: page.next,
+        }
+    }
+}
+
+impl Page for ResetTasks {
+    fn next(&self) -> Option<String> {
+        self.next.clone()
+    }
+}
+
 /// What became of the dead letters of a step.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Redriven {
@@ -239,4 +269,10 @@ impl Page for Lanes {
 struct Cancelled {
     cancelled: u64,
     next: Option<String>,
+}
+
+impl Page for Cancelled {
+    fn next(&self) -> Option<String> {
+        self.next.clone()
+    }
 }

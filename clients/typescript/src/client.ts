@@ -189,6 +189,14 @@ export class Fanfold {
     return fanout(await this.#http.call("POST", `${path(id)}/reissue`, body, named));
   }
 
+  /**
+   * Resumes the failed partitions of a fan-out's producer where they stopped. Returns all of its partitions, as the API shows them.
+   * Throws `ApiError` (409) if it has no producer, or is not open.
+   */
+  async resumeProducer(id: string): Promise<Json[]> {
+    return (await this.#http.call("POST", `${path(id)}/producer/resume`)).partitions as Json[];
+  }
+
   /** Returns a fan-out's present state. `exact` also counts in open groups, which costs a read of each. */
   async get(id: string, options: { readonly exact?: boolean } = {}): Promise<Fanout> {
     return fanout(await this.#http.call("GET", path(id) + (options.exact ? "?progress=exact" : "")));

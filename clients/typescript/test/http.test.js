@@ -112,6 +112,16 @@ test("results are listed page by page", async (t) => {
   assert.deepEqual(requests.map((request) => request.path), [path, `${path}?after=x`]);
 });
 
+test("a producer is resumed", async (t) => {
+  const partitions = [{ partition: 0, state: "done", rows: 7 }, { partition: 1, state: "running", rows: 3 }];
+  const none = [409, { code: "no_producer", detail: "it has none" }];
+  const { url, requests } = await scripted(t, [200, { partitions }], none);
+  const fanfold = new Fanfold(url);
+  assert.deepEqual(await fanfold.resumeProducer(FANOUT), partitions);
+  await assert.rejects(fanfold.resumeProducer(FANOUT), { status: 409, code: "no_producer" });
+  for (const { path } of requests) assert.equal(path, `/fanouts/${FANOUT}/producer/resume`);
+});
+
 test("requests are signed where they are to be", async (t) => {
   const { url, requests } = await scripted(t, [200, OPEN], [201, OPEN]);
   const credentials = { accessKeyId: "AKIDEXAMPLE", secretAccessKey: "secret", sessionToken: "token" };

@@ -138,6 +138,11 @@ test("failed items are reissued", async () => {
   assert.equal((await fanfold.wait(again.id, 60_000)).total, 0);
 });
 
+test("a fan-out without a producer has none to resume", async () => {
+  const fanout = await fanfold.open(1);
+  await assert.rejects(fanfold.resumeProducer(fanout.id), { status: 409, code: "no_producer" });
+});
+
 test("a cancelled fan-out ends", async () => {
   const fanout = await fanfold.open(10);
   await fanfold.ack({ items: [...fanout.itemIds()].slice(0, 1) });

@@ -31,10 +31,23 @@ pub(super) struct Lease {
     body: Value,
 }
 
+/// Whether the stack allows sessions, and the lease that holds on a kind, as the API shows them.
+pub(in crate::client) async fn dev_session(api: &Fanfold, kind: &str) -> Result<Value, ClientError> {
+    api.request(Method::GET, &path(kind), None).await
+}
+
+/// Ends whichever session has the calls of a kind.
+pub(super) async fn end(api: &Fanfold, kind: &str) -> Result<(), ClientError> {
+    api.request(Method::DELETE, &path(kind), None).await.map(drop)
+}
+
 /// What the ARNs of queues of dev sessions begin with. None: the stack allows none.
 pub(super) async fn allowed(api: &Fanfold, kind: &str) -> Result<Option<String>, ClientError> {
-    let state = api.request(Method::GET, &format!("/policies/{kind}/dev"), None).await?;
-    Ok(state["queues"].as_str().map(str::to_owned))
+    Ok(dev_session(api, kind).await?["queues"].as_str().map(str::to_owned))
+}
+
+fn path(kind: &str) -> String {
+    format!("/policies/{kind}/dev")
 }
 
 impl Lease {
@@ -42,7 +55,7 @@ impl Lease {
         let session = World::system().uuid();
         let within = humantime::format_duration(within).to_string();
         let body = json!({"session": session, "queue": queue, "answers_within": within});
-        Self { api: api.clone(), path: format!("/policies/{kind}/dev"), session, body }
+        Self { api: api.clone(), path: path(kind), session, body }
     }
 
     /// Takes it.

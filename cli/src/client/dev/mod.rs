@@ -2,6 +2,7 @@
 
 mod batches;
 mod closing;
+mod end;
 mod lease;
 mod local;
 mod message;
@@ -22,6 +23,7 @@ use fanfold_client::ClientError;
 
 use self::batches::Batches;
 use self::closing::{Closing, End};
+pub(super) use self::lease::dev_session;
 use self::lease::{Lease, LeaseError};
 use self::local::Local;
 use self::outcomes::Outcomes;
@@ -45,6 +47,7 @@ const AROUND: Duration = Duration::from_secs(60);
 ///
 ///   fanfold dev --stack shop --kind parcel --call http://localhost:8000/parcels
 ///   fanfold dev --stack shop --kind parcel -- python3 handle.py
+///   fanfold dev --stack shop --kind parcel --end    ends the session of another
 ///
 /// Everything else of the policy stays as it is: grouping, rates, attempts, and how
 /// the request is written. With --call the request is the one that the deployed
@@ -66,7 +69,7 @@ const AROUND: Duration = Duration::from_secs(60);
 ///   3          another session has the calls of the kind
 ///   130, 143   a second Ctrl-C or SIGTERM
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment, group(ArgGroup::new("api").args(["call", "command"]).required(true)))]
+#[command(verbatim_doc_comment, group(ArgGroup::new("api").args(["call", "command", "end"]).required(true)))]
 pub(crate) struct DevArgs {
     /// The kind.
     #[arg(long, value_name = "KIND", value_parser = kind)]
@@ -77,6 +80,10 @@ pub(crate) struct DevArgs {
     /// A program as batch API, with its arguments.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
+    /// Instead end whichever session has the calls of the kind: its command notices within 20 seconds,
+    /// hands back what it has, and ends.
+    #[arg(long)]
+    end: bool,
     /// How many calls are made at once.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
     at_once: u32,
@@ -90,6 +97,9 @@ pub(crate) struct DevArgs {
 
 pub(super) async fn run(args: DevArgs) -> Result<ExitCode, Failure> {
     let stack = args.connection.clone().stack()?;
+    if args.end {
+        return end::run(&stack, &args.kind).await;
+    }
     let failed = |error: ClientError| stack.failed(error);
     let allowed = lease::allowed(&stack.api, &args.kind).await.map_err(failed)?;
     let Some(prefix) = allowed else { return Err(refused(&stack).into()) };

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{Check, Verdict};
 use crate::client::connection::Stack;
-use crate::client::scope::named;
+use crate::client::dev::dev_session;
+use crate::client::scope::{named, options};
 use crate::client::view::{moment, shown, word};
 use crate::count::count;
 
@@ -18,12 +19,19 @@ pub(super) async fn checks(stack: &Stack) -> Vec<Check> {
     };
     let mut checks = vec![version(word(&health["version"]))];
     let findings = health["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
-    checks.extend(findings.iter().map(finding));
+    let standing = health["standing_still"].as_array().map(Vec::as_slice).unwrap_or_default();
+    // Each kind that stands still is a check of its own, which says more than the finding.
+    let told = |finding: &&Value| finding["what"] != "kind_stands_still" || standing.is_empty();
+    checks.extend(standing.iter().map(stands_still));
+    checks.extend(findings.iter().filter(told).map(finding));
     if findings.is_empty() {
         checks.push(Check::ok("nothing is stale or in error"));
     }
-    let more = [policies(stack).await, switches(stack).await];
-    for found in more {
+    let (kinds, found) = match policies(stack).await {
+        Ok((kinds, check)) => (kinds, Ok(vec![check])),
+        Err(error) => (Vec::new(), Err(error)),
+    };
+    for found in [found, switches(stack).await, dev_sessions(stack, &kinds).await] {
         checks.extend(found.unwrap_or_else(|error| vec![silent(stack, error)]));
     }
     checks
@@ -63,13 +71,28 @@ fn finding(finding: &Value) -> Check {
     Check { verdict, ..check }
 }
 
-async fn policies(stack: &Stack) -> Result<Vec<Check>, ClientError> {
-    let policies = stack.api.policies().await?.len();
-    Ok(vec![if policies == 0 {
-        Check::warning("there is no policy, so no task can be registered", "fanfold policy apply -f policy.yaml")
-    } else {
-        Check::ok(format!("there are policies for {}", count(policies as u64, "kind", "kinds")))
-    }])
+/// A kind whose batch API refuses every call.
+fn stands_still(kind: &Value) -> Check {
+    let at = |name: &str| moment(kind[name].as_u64().unwrap_or_default());
+    let (name, answer) = (shown(word(&kind["kind"])), shown(word(&kind["answer"])));
+    Check::wrong(
+        format!("kind {name} stands still since {}: {answer}", at("since")),
+        format!(
+            "mend the batch API, or the policy's URL and credentials; the next probe is due at {}",
+            at("next_probe")
+        ),
+    )
+}
+
+/// The kinds that have policies.
+async fn policies(stack: &Stack) -> Result<(Vec<String>, Check), ClientError> {
+    let policies = stack.api.policies().await?;
+    let kinds: Vec<String> = policies.iter().map(|policy| word(&policy["kind"]).to_owned()).collect();
+    let check = match kinds.len() {
+        0 => Check::warning("there is no policy, so no task can be registered", "fanfold policy apply -f policy.yaml"),
+        number => Check::ok(format!("there are policies for {}", count(number as u64, "kind", "kinds"))),
+    };
+    Ok((kinds, check))
 }
 
 /// Somebody has paused something, and may have forgotten it.
@@ -78,10 +101,25 @@ async fn switches(stack: &Stack) -> Result<Vec<Check>, ClientError> {
     let paused = switches.iter().filter(|switch| switch["state"] == "paused");
     let check = |switch: &Value| {
         let since = moment(switch["since"].as_u64().unwrap_or_default());
-        Check::warning(
-            format!("{} is paused since {since}", named(switch)),
-            "`fanfold resume`, when its calls may go on",
-        )
+        let resume = stack.command(&format!("resume {}", options(switch)));
+        Check::warning(format!("{} is paused since {since}", named(switch)), resume)
     };
     Ok(paused.map(check).collect())
+}
+
+/// Kinds whose calls are made on a developer's machine. A stack that allows no sessions is asked once.
+async fn dev_sessions(stack: &Stack, kinds: &[String]) -> Result<Vec<Check>, ClientError> {
+    let mut checks = Vec::new();
+    for kind in kinds {
+        let state = dev_session(&stack.api, kind).await?;
+        if state["allowed"] != true {
+            break;
+        }
+        if let Some(queue) = state["lease"]["queue"].as_str() {
+            let queue = shown(queue.rsplit(':').next().unwrap_or_default());
+            let says = format!("a dev session has the calls of kind {kind}, by its queue {queue}");
+            checks.push(Check::warning(says, stack.command(&format!("dev --end --kind {kind}"))));
+        }
+    }
+    Ok(checks)
 }

@@ -10,6 +10,9 @@ use crate::count::count;
 /// Concurrent executions that are left to other functions of the account, and to the HTTP API.
 const SPARE_EXECUTIONS: u64 = 50;
 
+/// The type of an alarm.
+const ALARM: &str = "AWS::CloudWatch::Alarm";
+
 /// Asks AWS.
 pub(super) fn checks(stack: &str, cli: &AwsCli) -> Vec<Check> {
     let mut checks = answered(state(stack, cli));
@@ -105,7 +108,7 @@ fn event_sources(resources: &[Resource], cli: &AwsCli) -> Result<Vec<Check>, Aws
 
 /// Which alarms ring, and whether anybody hears them.
 fn alarms(resources: &[Resource], cli: &AwsCli) -> Result<Vec<Check>, AwsCliError> {
-    let names: Vec<&str> = of_kind(resources, "AWS::CloudWatch::Alarm").map(|alarm| alarm.physical.as_str()).collect();
+    let names: Vec<&str> = of_kind(resources, ALARM).map(|alarm| alarm.physical.as_str()).collect();
     if names.is_empty() {
         return Ok(Vec::new());
     }
@@ -113,8 +116,14 @@ fn alarms(resources: &[Resource], cli: &AwsCli) -> Result<Vec<Check>, AwsCliErro
     let alarms = found["MetricAlarms"].as_array().map(Vec::as_slice).unwrap_or_default();
     let rings = |alarm: &&Value| alarm["StateValue"] == "ALARM";
     let check = |alarm: &Value| {
-        let description = shown(word(&alarm["AlarmDescription"]));
-        Check::wrong(format!("an alarm: {description}"), "docs/operations.md has a runbook for each alarm")
+        // The runbooks have the names of the template.
+        let physical = word(&alarm["AlarmName"]);
+        let logical = of_kind(resources, ALARM).find(|resource| resource.physical == physical);
+        let name = logical.map_or(physical, |resource| resource.logical.as_str());
+        Check::wrong(
+            format!("{name} rings: {}", shown(word(&alarm["AlarmDescription"]))),
+            format!("docs/operations.md has a runbook for {name}"),
+        )
     };
     let mut checks: Vec<Check> = alarms.iter().filter(rings).map(check).collect();
     if checks.is_empty() {

@@ -3,11 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use futures::TryStreamExt;
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
 use crate::client::connection::{Connection, Stack};
+use crate::client::progress::in_pages;
 use crate::client::scope::{Chosen, named};
+use crate::count::count;
 use crate::failure::Failure;
 use crate::say::say;
 
@@ -18,8 +21,9 @@ use crate::say::say;
 ///
 /// If a task is an item of a fan-out, the item counts as failed. The task's key is
 /// released. With --kind, tasks that are registered meanwhile may be cancelled,
-/// too. Use `fanfold pause` first, so that no batch claims tasks meanwhile. The
-/// exit status is
+/// too. Use `fanfold pause` first, so that no batch claims tasks meanwhile. It
+/// works page by page, and shows on standard error how far it is. Repeated, it
+/// does the rest. The exit status is
 ///
 ///   0   they are cancelled
 ///   1   batches have claimed some of them, which are named; or the stack cannot be reached
@@ -39,7 +43,13 @@ pub(super) async fn run(args: CancelTasksArgs) -> Result<ExitCode, Failure> {
         return each(&stack, &args.tasks.ids).await;
     }
     let scope = args.tasks.part.scope();
-    let cancelled = stack.api.cancel_tasks(&scope).await.map_err(|error| stack.failed(error))?;
+    let cancelled = in_pages(
+        stack.api.cancel_tasks_by_page(&scope).map_err(|error| stack.failed(error)),
+        0,
+        |sum, page| sum + page,
+        |sum| format!("{} cancelled so far", count(*sum, "task is", "tasks are")),
+    );
+    let cancelled = cancelled.await?;
     let text = || format!("{}: {} tasks are cancelled", named(&json!(scope)), HumanCount(cancelled));
     stack.print(|| json!({ "cancelled": cancelled }), text)?;
     Ok(ExitCode::SUCCESS)

@@ -1,12 +1,14 @@
 //! `fanfold doctor`: what it finds, and what it says to do.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::process::Output;
 
 use serde_json::{Value, json};
 
 use super::aws_cli::{aws_cli, stacks, with_aws_cli};
 use super::stack::{Stack, code, command};
-use crate::folder::{Folder, stderr};
+use crate::folder::{Folder, stderr, with_batch_api};
 
 /// The checks of a verdict, as one text.
 fn of(output: &Output, verdict: &str) -> String {
@@ -26,6 +28,47 @@ fn a_stack_in_order_is_in_order() {
     let output = stack.run(&["doctor", "--json"]);
     assert_eq!(code(&output), 0);
     assert!(of(&output, "warning").contains("kind row is paused since "), "{}", of(&output, "warning"));
+    stack.ok(&["resume", "--kind", "row"]);
+    stack.ok(&["pause", "--kind", "row", "--target", "NY 5"]);
+    let text = stack.ok(&["doctor"]);
+    assert!(text.ends_with("\n           fanfold resume --kind row --target 'NY 5'"), "{text}");
+}
+
+/// A batch API that refuses every call.
+fn refuses() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 65_536]);
+            let _ = stream
+                .write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 12\r\nconnection: close\r\n\r\nno such user");
+        }
+    });
+    url
+}
+
+#[test]
+fn a_kind_that_stands_still_is_shown_with_the_answer_and_the_next_probe() {
+    let stack = Stack::with(&with_batch_api(&format!("{{url: '{}'}}", refuses())));
+    let task = |n: usize| json!({"kind": "row", "content": {"ref": n, "shop": format!("s{n}")}});
+    let (status, answer) = stack.server.post("/tasks", &json!({"tasks": (0..6).map(task).collect::<Vec<_>>()}));
+    assert_eq!(status, 202, "{answer}");
+    while stack.server.get("/health").1["standing_still"][0].is_null() {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let output = stack.run(&["doctor", "--json"]);
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    let wrong = of(&output, "wrong");
+    assert!(wrong.contains("kind row stands still since 20"), "{wrong}");
+    assert!(wrong.contains("401") && wrong.contains("the next probe is due at 20"), "{wrong}");
+    assert!(!wrong.contains("standing_still"), "{wrong}");
+    let id = stack.open(&["--items", "1", "--seal"]);
+    let task = json!({"id": format!("{id}:{id}:0"), "kind": "row", "content": {"ref": 7, "shop": "s7"}});
+    assert_eq!(stack.server.post("/tasks", &json!({"tasks": [task]})).0, 202);
+    let text = stack.ok(&["status", &id]);
+    assert!(text.contains("    kind row stands still since 20") && text.contains("401"), "{text}");
 }
 
 #[test]
@@ -40,11 +83,13 @@ fn ill(folder: &Folder, url: &str) {
     let resource =
         |kind: &str, name: &str| json!({"ResourceType": kind, "LogicalResourceId": name, "PhysicalResourceId": name});
     let source = |state: &str| json!({"State": state, "ScalingConfig": {"MaximumConcurrency": 20}});
-    let alarm = |state: &str| json!({"StateValue": state, "AlarmDescription": format!("{state} of a queue"), "AlarmActions": []});
+    let alarm = |name: &str, state: &str| json!({"AlarmName": name, "StateValue": state, "AlarmDescription": format!("{state} of a queue"), "AlarmActions": []});
+    let rings = json!({"ResourceType": "AWS::CloudWatch::Alarm", "LogicalResourceId": "QueueAgeAlarm",
+                       "PhysicalResourceId": "shop-Age"});
     let resources = [
         resource("AWS::Lambda::EventSourceMapping", "GroupFunctionSqs"),
         resource("AWS::Lambda::EventSourceMapping", "HandleFunctionSqs"),
-        resource("AWS::CloudWatch::Alarm", "shop-Age"),
+        rings,
         resource("AWS::SQS::Queue", "shop-Queue"),
     ];
     let answers = [
@@ -53,7 +98,10 @@ fn ill(folder: &Folder, url: &str) {
         ("lambda get-event-source-mapping --uuid GroupFunctionSqs", source("Disabled")),
         ("lambda get-event-source-mapping", source("Enabled")),
         ("lambda get-account-settings", json!({"AccountLimit": {"UnreservedConcurrentExecutions": 10}})),
-        ("cloudwatch describe-alarms --alarm-names shop-Age", json!({"MetricAlarms": [alarm("ALARM"), alarm("OK")]})),
+        (
+            "cloudwatch describe-alarms --alarm-names shop-Age",
+            json!({"MetricAlarms": [alarm("shop-Age", "ALARM"), alarm("shop-Fine", "OK")]}),
+        ),
     ];
     aws_cli(folder, &answers);
 }
@@ -66,10 +114,16 @@ fn what_aws_says_of_a_deployed_stack_is_told() {
     assert_eq!(code(&output), 3, "{}", stderr(&output));
     let (wrong, warnings, ok) = (of(&output, "wrong"), of(&output, "warning"), of(&output, "ok"));
     assert!(wrong.contains("the queue of GroupFunctionSqs is not read: its event source is Disabled"), "{wrong}");
-    assert!(wrong.contains("an alarm: ALARM of a queue") && !wrong.contains("OK of a queue"), "{wrong}");
+    assert!(wrong.contains("QueueAgeAlarm rings: ALARM of a queue") && !wrong.contains("OK of a queue"), "{wrong}");
+    assert!(wrong.contains("docs/operations.md has a runbook for QueueAgeAlarm"), "{wrong}");
     assert!(warnings.contains("runs 10 functions at once, and the stack's event sources may ask for 40"), "{warnings}");
     assert!(warnings.contains("nobody hears the alarms"), "{warnings}");
     assert!(ok.contains("UPDATE_COMPLETE") && ok.contains("the API answers"), "{ok}");
+    stack.ok(&["pause", "--all"]);
+    let output = with_aws_cli(&folder, &["doctor", "--stack", "shop", "--json"]).output().unwrap();
+    let warnings = of(&output, "warning");
+    assert!(warnings.contains(r#"everything is paused since"#), "{warnings}");
+    assert!(warnings.contains(r#""fanfold resume --all --stack shop""#), "the whole command: {warnings}");
 }
 
 #[test]

@@ -36,6 +36,12 @@ impl Stack {
         Self { server: Server::start(&folder), folder }
     }
 
+    /// The same with another policy.
+    pub(super) fn with(policy: &str) -> Self {
+        let folder = Folder::new();
+        Self { server: Server::start_with(&folder, policy, &[]), folder }
+    }
+
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         command(&format!("http://{}", self.server.address), arguments)
     }

@@ -145,6 +145,12 @@ class Fanfold:
         path = f"/fanouts/{_segment(fanout)}/reissue"
         return Fanout.of(self._http.call("POST", path, body, _key(idempotency_key or _new_key())))
 
+    def resume_producer(self, fanout: str) -> list[dict[str, Any]]:
+        """Resumes the failed partitions of a fan-out's producer where they stopped. Returns all of its partitions, as the API shows
+        them. Raises `ApiError` (409) if it has no producer, or is not open."""
+        answer = self._http.call("POST", f"/fanouts/{_segment(fanout)}/producer/resume")
+        return list(answer["partitions"])
+
     def get(self, fanout: str, *, exact: bool = False) -> Fanout:
         """Returns a fan-out's present state. `exact` also counts in open groups, which costs a read of each."""
         return Fanout.of(self._http.call("GET", f"/fanouts/{_segment(fanout)}{'?progress=exact' if exact else ''}"))

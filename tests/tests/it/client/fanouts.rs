@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use axum::http::Method;
 use fanfold_client::{
     AckBuffer, ClientError, Count, Entry, Fanout, HttpAcks, Item, ItemsState, ListFanouts, Mode, OpenFanout, State,
 };
+use fanfold_produce::SourceError;
 use fanfold_tests::QueueName;
 use futures::TryStreamExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::stack;
 
@@ -69,6 +71,22 @@ async fn a_cancelled_fanout_ends() {
     }
     let end = fanfold.wait(opened.id, SOON).await.unwrap();
     assert_eq!((end.state, end.complete, end.missing), (State::Cancelled, false, 10));
+}
+
+#[tokio::test]
+async fn failed_partitions_of_a_producer_are_resumed() {
+    let (stack, fanfold) = stack().await;
+    let plain = fanfold.open(&OpenFanout { items: 1, ..OpenFanout::default() }).await.unwrap();
+    assert_eq!(fanfold.resume_producer(plain.id).await.unwrap_err().code(), Some("no_producer"));
+    stack.sources.answer(|_| Err(SourceError::for_good("the table is gone")));
+    let source = json!({"source": {"url": "https://rows.example/"}, "partitions": 2, "key": "content.order"});
+    let opened = fanfold.request(Method::POST, "/fanouts", Some(&json!({"producer": source}))).await.unwrap();
+    let id = opened["id"].as_str().unwrap().parse().unwrap();
+    stack.drain().await;
+    let states = |partitions: &[Value]| partitions.iter().map(|it| it["state"].clone()).collect::<Vec<_>>();
+    let failed = fanfold.get(id).await.unwrap().raw["producer"]["partitions"].as_array().unwrap().clone();
+    assert_eq!(states(&failed), ["failed", "failed"]);
+    assert_eq!(states(&fanfold.resume_producer(id).await.unwrap()), ["running", "running"]);
 }
 
 #[tokio::test]
