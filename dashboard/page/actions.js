@@ -15,44 +15,77 @@ export async function inPages(path, body, names, progress, signal) {
   return sums;
 }
 
-function Dialog({title, text, label, danger, fields, run, close}) {
-  const dialog = useRef();
-  const stop = useRef(new AbortController());
-  const [state, set] = useState({doing: null, error: null, over: null});
-  useEffect(() => {
-    dialog.current.showModal();
-    return () => stop.current.abort();
-  }, []);
-  const go = async (event) => {
-    event.preventDefault();
-    const values = Object.fromEntries(new FormData(event.target));
-    set({doing: "…", error: null, over: null});
+/** The steps of a dialog: it may prepare, asks, runs, and says what was done. */
+function useSteps({prepare, run}, dialog) {
+  const stop = useRef(null);
+  // `doing`: what goes on, as {text, value, max}. `over`: what was done. `asked`: what was prepared.
+  const [state, set] = useState({doing: prepare ? {text: "…"} : null, error: null, over: null, asked: {}});
+  const step = async (work, ended) => {
+    const mine = new AbortController();
+    stop.current = mine;
+    let last = null;
+    const progress = (text, value, max) => {
+      last = text;
+      if (!mine.signal.aborted) set((before) => ({...before, doing: {text, value, max}, error: null}));
+    };
+    set((before) => ({...before, doing: {text: "…"}, error: null}));
     try {
-      const said = await run(values, (doing) => set({doing, error: null, over: null}), stop.current.signal);
-      if (typeof said === "string") set({doing: null, error: null, over: said});
-      else dialog.current.close();
+      ended(await work(progress, mine.signal));
     } catch (error) {
-      set({doing: null, error, over: null});
+      const over = mine.signal.aborted ? `Stopped. ${last ? `Until then: ${last}. ` : ""}What was being sent may have been carried out.` : null;
+      set((before) => ({...before, doing: null, over, error: over ? null : error, done: last}));
     }
   };
-  return html`<dialog ref=${dialog} aria-labelledby="dialog-title" onClose=${close}>
-    <form onSubmit=${go}>
+  useEffect(() => {
+    dialog.current.showModal();
+    if (prepare) step(prepare, (asked) => set((before) => ({...before, doing: null, asked, over: asked.over ?? null})));
+    return () => stop.current?.abort();
+  }, []);
+  const go = (values) => step((progress, signal) => (state.asked.run ?? run)(values, progress, signal), (said) => {
+    if (typeof said === "string") set((before) => ({...before, doing: null, over: said}));
+    else dialog.current.close();
+  });
+  return {...state, go, stop: () => stop.current?.abort()};
+}
+
+const Doing = ({title, doing: {text, value, max}}) => html`<p aria-live="polite">
+  <progress aria-label=${title} ...${max > 0 && {value, max}}></progress> ${text}</p>`;
+
+function Dialog({close, ...options}) {
+  const dialog = useRef();
+  const {doing, over, error, done, asked, go, stop} = useSteps(options, dialog);
+  const {title, text, label, danger, fields} = {...options, ...asked};
+  const submitted = (event) => {
+    event.preventDefault();
+    go(Object.fromEntries(new FormData(event.target)));
+  };
+  // Escape stops what goes on: what was done until then is said, and not lost with the dialog.
+  const escaped = (event) => {
+    if (!doing) return;
+    event.preventDefault();
+    stop();
+  };
+  return html`<dialog ref=${dialog} aria-labelledby="dialog-title" onCancel=${escaped} onClose=${close}>
+    <form onSubmit=${submitted}>
       <h2 id="dialog-title">${title}</h2>
-      ${text && html`<p>${text}</p>`}
-      ${!state.over && (fields ?? []).map(({name, label: of, hint, ...rest}) => html`<label key=${name}>${of}
+      ${text && !over && html`<p>${text}</p>`}
+      ${!over && (fields ?? []).map(({name, label: of, hint, ...rest}) => html`<label key=${name}>${of}
         <input name=${name} ...${rest} />${hint && html`<small class="quiet">${hint}</small>`}</label>`)}
-      ${state.doing && html`<p aria-live="polite"><progress aria-label=${title}></progress> ${state.doing}</p>`}
-      ${state.over && html`<p aria-live="polite">${state.over}</p>`}
-      ${state.error && html`<p class="problem" role="alert">${state.error.message}</p>`}
+      ${doing && html`<${Doing} title=${title} doing=${doing} />`}
+      ${over && html`<p aria-live="polite">${over}</p>`}
+      ${error && html`<p class="problem" role="alert">${error.message}${done && ` Until then: ${done}.`}</p>`}
       <p class="buttons">
-        <button type="button" onClick=${() => dialog.current.close()}>${state.doing ? "Stop" : state.over ? "Close" : "Back"}</button>
-        ${!state.over && html`<button class=${danger ? "danger" : "primary"} disabled=${state.doing !== null}>${label}</button>`}
+        <button type="button" onClick=${() => doing ? stop() : dialog.current.close()}>${doing ? "Stop" : over ? "Close" : "Back"}</button>
+        ${!over && html`<button class=${danger ? "danger" : "primary"} disabled=${doing !== null}>${label}</button>`}
       </p>
     </form>
   </dialog>`;
 }
 
-/** Asks, then runs `run(values, progress, signal)`. What it returns as text is shown; otherwise the dialog closes. */
+/**
+ * Asks, then runs `run(values, progress, signal)`. What it returns as text is shown; otherwise the dialog closes. What goes on is shown by
+ * `progress(text, value, max)`. `prepare(progress, signal)` may come first: what it returns replaces these options, and `over` ends it.
+ */
 export function ask(options) {
   const place = document.createElement("div");
   const before = document.activeElement;

@@ -51,13 +51,32 @@ export async function* pages(method, path, body, signal) {
 }
 
 /**
- * What `load` returns, read again every `every` milliseconds while the page is looked at, until `done(data)`.
+ * Reads pages of a list of `name` until `most` entries are found that `keep` takes, or `reads` pages were read. `next`: there may be
+ * more. `looked`: how many entries were looked at, on how many pages (`read`).
+ */
+export async function gather(path, name, {most = Infinity, reads = Infinity, keep = () => true}, signal) {
+  const found = [];
+  let [next, looked, read] = [path, 0, 0];
+  for (; next && found.length < most && read < reads; read += 1) {
+    const page = await get(next, signal);
+    found.push(...page[name].filter(keep));
+    looked += page[name].length;
+    next = page.next;
+  }
+  return {found, next, looked, read};
+}
+
+/** What `load` returns; null if it is not there. */
+export const orNone = (loading) => loading.catch((error) => error.status === 404 ? null : Promise.reject(error));
+
+/**
+ * What `load` returns, read again every `every` milliseconds (or `every(data)`) while the page is looked at, until `done(data)`.
  * Returns `{data, error, reload}`; `error` is what the last reading met.
  */
 export function useLive(load, deps, every = 2000, done = () => false) {
   const [state, set] = useState({data: null, error: null});
-  const live = useRef({load, done});
-  live.current = {load, done};
+  const live = useRef();
+  live.current = {load, done, every};
   const wake = useRef(() => {});
   useEffect(() => {
     const stop = new AbortController();
@@ -72,10 +91,11 @@ export function useLive(load, deps, every = 2000, done = () => false) {
       } catch (error) {
         if (!stop.signal.aborted) set((before) => ({...before, error}));
       }
-      if (!stop.signal.aborted && !(data !== null && live.current.done(data))) timer = setTimeout(look, every);
+      if (!stop.signal.aborted && !(data !== null && live.current.done(data))) timer = setTimeout(look, pause(data));
     };
+    const pause = (data) => typeof live.current.every === "function" ? live.current.every(data) : live.current.every;
     // Nothing is read for a page that nobody sees.
-    const look = () => document.hidden ? (timer = setTimeout(look, every)) : turn();
+    const look = () => document.hidden ? (timer = setTimeout(look, pause(null))) : turn();
     wake.current = turn;
     turn();
     return () => {

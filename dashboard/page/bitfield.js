@@ -5,6 +5,8 @@ import {count} from "./format.js";
 
 const HEIGHT = 420;
 const KEYS = {ArrowLeft: -1, ArrowRight: 1};
+/** How far from a small square a second tap still means it, in pixels: less than a finger, more than it trembles. */
+const NEAR = 8;
 
 /** A colour of the style as the number that a picture's memory has. */
 function colours(element) {
@@ -16,7 +18,8 @@ function colours(element) {
   });
 }
 
-function draw(canvas, field, total, {size, columns}, top, chosen) {
+/** Draws all squares that are seen. Returns the picture, for what is drawn over it and taken away again. */
+function draw(canvas, field, total, {size, columns}, top) {
   const [width, height] = [canvas.width, canvas.height];
   const context = canvas.getContext("2d");
   const image = context.createImageData(width, height);
@@ -37,8 +40,19 @@ function draw(canvas, field, total, {size, columns}, top, chosen) {
     }
   }
   context.putImageData(image, 0, 0);
+  return image;
+}
+
+/** Draws a frame around a square, and takes the one before away: nothing else is drawn again. */
+function mark(canvas, image, {size, columns}, top, before, chosen) {
+  const context = canvas.getContext("2d");
+  const square = (place) => [place % columns * size, Math.floor(place / columns) * size - top];
+  if (before >= 0) {
+    const [x, y] = square(before);
+    context.putImageData(image, 0, 0, x - 4, y - 4, size + 8, size + 8);
+  }
   if (chosen >= 0) {
-    const [x, y] = [chosen % columns * size, Math.floor(chosen / columns) * size - top];
+    const [[x, y], gap] = [square(chosen), size >= 6 ? 1 : 0];
     context.strokeStyle = getComputedStyle(canvas).getPropertyValue("--text");
     context.lineWidth = 2;
     context.strokeRect(x - 2, y - 2, size + 4 - gap, size + 4 - gap);
@@ -58,11 +72,24 @@ export function Bitfield({fanout, live}) {
   const state = useRef({});
   state.current = {view, chosen, total, height};
 
+  // The picture that was drawn last, and the square that is marked in it.
+  const drawn = useRef(null);
+  const remark = useRef(() => {});
+  remark.current = () => {
+    if (!drawn.current) return;
+    const {image, top, marked} = drawn.current;
+    mark(canvas.current, image, view, top, marked, chosen);
+    drawn.current.marked = chosen;
+  };
   const paint = useRef(() => {});
   paint.current = () => {
-    if (canvas.current && width > 0) draw(canvas.current, field.current, total, view, frame.current.scrollTop, chosen);
+    if (!canvas.current || width === 0) return;
+    const top = frame.current.scrollTop;
+    drawn.current = {image: draw(canvas.current, field.current, total, view, top), top, marked: -1};
+    remark.current();
   };
-  useEffect(() => paint.current());
+  useEffect(() => paint.current(), [fanout.id, total, width, height]);
+  useEffect(() => remark.current(), [chosen]);
 
   useEffect(() => {
     const sized = new ResizeObserver(([{contentRect}]) => setWidth(Math.floor(contentRect.width)));
@@ -126,6 +153,15 @@ export function Bitfield({fanout, live}) {
     const item = field.current.item(place);
     if (item) location.hash = `#/tasks/${item}`;
   };
+  // A finger hides what it points at: its first tap names the item, the second one opens it.
+  const pointer = useRef("mouse");
+  const clicked = (event) => {
+    const place = placeAt(event);
+    if (pointer.current === "mouse" || place === chosen) return open(place);
+    const [down, right] = [Math.floor(place / view.columns) - Math.floor(chosen / view.columns), place % view.columns - chosen % view.columns];
+    const again = chosen >= 0 && Math.hypot(down, right) * view.size <= Math.max(view.size / 2, NEAR);
+    return again ? open(chosen) : choose(place);
+  };
   const show = (place) => {
     choose(place);
     const [y, element] = [Math.floor(place / view.columns) * view.size, frame.current];
@@ -153,16 +189,16 @@ export function Bitfield({fanout, live}) {
     <div class="frame" ref=${frame} style=${{height: `${height}px`}} tabindex="0" role="group" aria-describedby="bitfield-keys"
         aria-label=${`The states of ${count(total)} items, as a picture`} onKeyDown=${pressed}>
       <div class="all" style=${{height: `${Math.ceil(total / view.columns) * view.size}px`}}>
-        <canvas ref=${canvas} width=${width} height=${height} onMouseMove=${(event) => choose(placeAt(event))}
-            onClick=${(event) => open(placeAt(event))}></canvas>
+        <canvas ref=${canvas} width=${width} height=${height} onPointerDown=${(event) => { pointer.current = event.pointerType; }}
+            onPointerMove=${(event) => event.pointerType === "mouse" && choose(placeAt(event))} onClick=${clicked}></canvas>
       </div>
     </div>
     <figcaption>
       <span class="legend">${STATES.slice(1).map((name) => html`<span key=${name}><i class=${`swatch ${name}`}></i>${name}</span>`)}</span>
       <output class="chosen" aria-live="polite">${item
-        ? html`Item ${count(chosen + 1)}: ${STATES[field.current.state(chosen)]} <a class="id" href=${`#/tasks/${item}`}>${item}</a>`
-        : html`<span class="quiet" id="bitfield-keys">Point at an item to name it; arrow keys move, F and P find failed and pending ones, Enter opens.</span>`}
-      </output>
+        && html`Item ${count(chosen + 1)}: ${STATES[field.current.state(chosen)]} <a class="id" href=${`#/tasks/${item}`}>${item}</a>`}</output>
+      <p class="quiet" id="bitfield-keys">Point at an item, or tap it, to name it. Click it, or tap it again, to open it. Arrow keys move, F and P find the next failed and
+        pending one, Enter opens.</p>
     </figcaption>
     ${error && html`<p class="problem" role="alert">${error.message}</p>`}
   </figure>`;

@@ -8,6 +8,8 @@ const MASKS = [["pending", PENDING], ["failed", FAILED], ["duplicates", DUPLICAT
 
 /** Groups that one request reads. */
 const PER_PAGE = 100;
+/** Pages of groups that are read to find one. */
+const LISTED = 20;
 
 const bytesOf = (base64) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
 
@@ -74,12 +76,29 @@ export class Field {
     return group && place >= 0 ? `${this.fanout}:${group.id}:${place - group.from}` : null;
   }
 
-  /** The next place after `from` with this state among those that were read; none: -1. */
+  /** The next place after `from` with this state among those that were read; none: -1. Groups that were not read are skipped. */
   find(state, from, step) {
-    for (let place = from + step; place >= 0 && place < this.known; place += step) {
-      if (this.state(place) === state) return place;
+    for (let at = from < 0 ? (step > 0 ? 0 : -1) : this.at(from); at >= 0 && at < this.groups.length; at += step) {
+      const {states, from: first} = this.groups[at];
+      if (!states) continue;
+      const start = from - first + step;
+      // Negative numbers count from the end in `indexOf`, and are behind the beginning here.
+      const index = step > 0 ? states.indexOf(state, Math.max(0, start)) : start < 0 ? -1 : states.lastIndexOf(state, Math.min(start, states.length - 1));
+      if (index >= 0) return first + index;
     }
     return -1;
+  }
+
+  /** The name of the state of an item in a group; null if the group is not there, or too far down a very long list. */
+  async stateOf(group, index, signal) {
+    const found = () => this.groups.findIndex(({id}) => id === group);
+    for (let reads = 0; found() < 0 && this.next && reads < LISTED; reads += 1) await this.list(this.known, signal);
+    const at = found();
+    if (at < 0) return null;
+    const {from, upto} = this.groups[at];
+    await this.read(from, from, signal);
+    const state = index < upto ? this.state(from + index) : UNREAD;
+    return state === UNREAD ? null : STATES[state];
   }
 }
 

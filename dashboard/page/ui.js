@@ -2,19 +2,31 @@
 import {Component, createElement, render} from "./vendor/preact.js";
 import {useCallback, useEffect, useMemo, useRef, useState} from "./vendor/hooks.js";
 import htm from "./vendor/htm.js";
-import {ago, count, moment, shortId} from "./format.js";
+import {ago, clock, count, moment, shortId} from "./format.js";
 
 export const html = htm.bind(createElement);
 export {Component, render, useCallback, useEffect, useMemo, useRef, useState};
 
+/** Names what a view shows in the title of the page. */
+export function useTitle(...names) {
+  const title = [...names, "Fanfold"].join(" · ");
+  useEffect(() => { document.title = title; }, [title]);
+}
+
 /** The word for a state, with its colour. */
-export const State = ({state}) => html`<span class=${`state ${state}`}>${state.replace("_", " ")}</span>`;
+export const State = ({state}) => html`<span class=${`state ${state}`}>${state.replaceAll("_", " ")}</span>`;
 
 /** A moment, as how long ago it was; its exact time is the title. */
 export const Ago = ({at}) => at == null ? html`<span class="quiet">–</span>` : html`<time title=${moment(at)}>${ago(at)}</time>`;
 
+/** Since when something is so, as a clock shows it, and how long ago that was. */
+export const Since = ({at}) => html`since <time title=${moment(at)}>${clock(at)}</time> (${ago(at)})`;
+
 /** An id, shortened, as a link to its page. */
 export const Id = ({kind, id, whole}) => html`<a class="id" href=${`#/${kind}/${id}`} title=${id}>${whole ? id : shortId(id)}</a>`;
+
+/** What is said of a kind that stands still, after its name. */
+export const StandsStill = ({still: {since, answer, next_probe: next}}) => html`stands still <${Since} at=${since} />: <${Prose} text=${answer} />. The next probe is due <${Ago} at=${next} />.`;
 
 /** A bar of a fan-out's counts. */
 export function Bar({fanout}) {

@@ -1,5 +1,5 @@
 // The HTTP API, as its own description says: every route, what it takes and what it returns.
-import {Problem, Prose, html} from "../ui.js";
+import {Problem, Prose, html, useTitle} from "../ui.js";
 import {get, useLive} from "../api.js";
 
 /** A schema's name, or its type in a few words. */
@@ -47,6 +47,7 @@ function Operation({method, path, about, schemas}) {
 export function ApiView() {
   // It never changes while the page is open.
   const {data, error} = useLive((signal) => get("/openapi.json", signal), [], 2000, () => true);
+  useTitle("HTTP API");
   if (!data) return html`<h1>HTTP API</h1><${Problem} error=${error} />${!error && html`<p class="quiet">Reading…</p>`}`;
   const schemas = data.components?.schemas ?? {};
   const operations = Object.entries(data.paths).flatMap(([path, methods]) =>

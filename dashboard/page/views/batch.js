@@ -1,12 +1,23 @@
 // A batch: its members, their outcomes, its attempts, what the batch API said last, and the request it is called with.
-import {Ago, Facts, Id, Problem, State, Table, html, useState} from "../ui.js";
-import {get, useLive} from "../api.js";
-import {bytes, count, moment, several} from "../format.js";
+import {Ago, Facts, Id, Problem, State, Table, html, useState, useTitle} from "../ui.js";
+import {gather, get, useLive} from "../api.js";
+import {bytes, count, moment, several, shortId} from "../format.js";
+
+/** So many members are shown, and pages of results read for them. */
+const SHOWN = 1000;
+const READS = 8;
+
+/** The results that were read last: they are read again only when more members have one. */
+let kept = {id: null, number: 0};
 
 async function load(id, signal) {
   const batch = await get(`/batches/${id}`, signal);
-  const results = batch.members.some((member) => member.outcome === "succeeded") ? await get(`/batches/${id}/results`, signal) : {results: []};
-  return {batch, results: new Map(results.results.map((result) => [result.id, result]))};
+  const number = batch.members.filter((member) => member.outcome === "succeeded").length;
+  if (kept.id !== id || kept.number !== number) {
+    const {found, next} = number === 0 ? {found: []} : await gather(`/batches/${id}/results`, "results", {most: SHOWN, reads: READS}, signal);
+    kept = {id, number, results: new Map(found.map((result) => [result.id, result])), next};
+  }
+  return {batch, results: kept.results, cut: kept.next != null};
 }
 
 /** Where a request is sent, its headers and its body, as text. */
@@ -39,8 +50,9 @@ const OUTCOMES = ["", "pending", "succeeded", "failed", "dropped"];
 export function BatchView({id}) {
   const [outcome, choose] = useState("");
   const {data, error} = useLive((signal) => load(id, signal), [id], 1500, ({batch}) => batch.status === "done");
+  useTitle(shortId(id), "Batch");
   if (!data) return html`<h1>Batch</h1><${Problem} error=${error} />${!error && html`<p class="quiet">Reading…</p>`}`;
-  const {batch, results} = data;
+  const {batch, results, cut} = data;
   const members = batch.members.filter((member) => outcome === "" || member.outcome === outcome);
   const number = (of) => batch.members.filter((member) => of === "" || member.outcome === of).length;
   const said = (member) => {
@@ -62,10 +74,11 @@ export function BatchView({id}) {
     <section aria-labelledby="members"><h2 id="members">${several(batch.members.length, "member")}</h2>
       <p class="buttons" role="group" aria-label="Outcomes">${OUTCOMES.filter((of) => of === "" || number(of) > 0).map((of) => html`<button type="button" key=${of}
         aria-pressed=${outcome === of} onClick=${() => choose(of)}>${of || "all"} ${count(number(of))}</button>`)}</p>
-      <${Table} label="Members" head=${["Task", "Outcome", "Code", "Error or result"]}>${members.slice(0, 1000).map((member) => html`<tr key=${member.id}>
+      <${Table} label="Members" head=${["Task", "Outcome", "Code", "Error or result"]}>${members.slice(0, SHOWN).map((member) => html`<tr key=${member.id}>
         <td><${Id} kind="tasks" id=${member.id} /></td><td><${State} state=${member.outcome} /></td><td>${member.code ?? ""}</td><td>${said(member)}</td>
       </tr>`)}<//>
-      ${members.length > 1000 && html`<p class="quiet">The first 1,000 are shown.</p>`}
+      ${members.length > SHOWN && html`<p class="quiet">The first ${count(SHOWN)} are shown.</p>`}
+      ${cut && html`<p class="quiet">${several(results.size, "result")} were read, in the order of the members; there are more.</p>`}
     </section>
     <${RequestOf} batch=${batch} />`;
 }

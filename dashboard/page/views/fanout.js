@@ -1,10 +1,13 @@
 // A fan-out: its counts, its items as a picture, who is left and why, and what can be done.
-import {Ago, Bar, Facts, Id, Json, Problem, State, Table, html} from "../ui.js";
-import {get, send, useLive} from "../api.js";
-import {count, duration, expand, moment, several, shortId} from "../format.js";
+import {Ago, Bar, Facts, Id, Problem, State, Table, html, useTitle} from "../ui.js";
+import {get, orNone, send, useLive} from "../api.js";
+import {count, duration, expand, several, shortId} from "../format.js";
 import {Action} from "../actions.js";
 import {Bitfield} from "../bitfield.js";
+import {reissuable, reissue} from "../reissue.js";
 import {Speed} from "../speed.js";
+import {readReasons, why} from "../waiting.js";
+import {Producer, ResumeProducer} from "./producer.js";
 
 /** Up to so many items, open groups are counted, too: each look reads them. */
 const EXACT_UP_TO = 2_000_000;
@@ -23,7 +26,9 @@ async function load(id, signal) {
     sure && !fanout.ended && left > 0 && left <= NAMED ? named(id, "pending", signal) : [],
     fanout.failed > 0 ? named(id, "failed", signal) : [],
   ]);
-  return {fanout, pending, failed};
+  // Why something waits is a word more: without it the items are named all the same.
+  const reasons = await readReasons(pending, signal).catch(() => null);
+  return {fanout, pending, failed, reasons};
 }
 
 /** The first items in a state, with their tasks. Tasks do not change once they have failed. */
@@ -32,7 +37,7 @@ async function named(id, state, signal) {
   const items = expand(page.items, NAMED);
   return Promise.all(items.map(async (item) => {
     if (state === "failed" && exact.has(item)) return exact.get(item);
-    const task = await get(`/tasks/${item}`, signal).catch((error) => error.status === 404 ? null : Promise.reject(error));
+    const task = await orNone(get(`/tasks/${item}`, signal));
     const batch = task?.batch && state === "pending" ? await get(`/batches/${task.batch}`, signal).catch(() => null) : null;
     const found = {item, task, batch};
     if (state === "failed") exact.set(item, found);
@@ -41,42 +46,44 @@ async function named(id, state, signal) {
   }));
 }
 
-/** Why an item is not done. */
-function why({task, batch}) {
-  if (!task) return "It has no task: whoever handles it acks it.";
-  if (!batch) return task.status === "created" ? "It waits in its lane for a batch." : `Its task is ${task.status.replace("_", " ")}.`;
-  if (batch.retry_at && batch.last_error) return html`It is called again <${Ago} at=${batch.retry_at} />: ${batch.last_error}`;
-  if (batch.answers_until) return html`The batch API answers later, until ${moment(batch.answers_until)}.`;
-  return batch.status === "in_progress" ? "Its batch is being called." : `Its batch is ${batch.status.replace("_", " ")}.`;
-}
-
 const Items = ({label, items, last}) => html`<${Table} label=${label} head=${["Item", "Target", "Batch", last[0]]}>${items.map((at) => html`<tr key=${at.item}>
   <td><a class="id" href=${`#/tasks/${at.item}`} title=${at.item}>${shortId(at.item)}</a></td>
   <td>${at.task?.target ?? "–"}</td>
   <td>${at.task?.batch ? html`<${Id} kind="batches" id=${at.task.batch} />` : "–"}</td>
-  <td>${last[1](at)}</td>
+  <td class="long">${last[1](at)}</td>
 </tr>`)}<//>`;
+
+/** How many items were woken, by what they wait for. */
+const wokenText = (sums) => Object.entries(sums).filter(([, number]) => number > 0).map(([name, number]) => `${count(number)} ${name.replaceAll("_", " ")}`).join(", ") || "nothing";
 
 function Actions({fanout, reload}) {
   const path = `/fanouts/${fanout.id}`;
-  const reissue = {label: "Reissue what failed", title: "Call what failed again?", then: reload,
-    text: "The failed items become a new fan-out, linked to this one. What succeeded is not called again.",
+  const what = [fanout.failed > 0 && "failed", fanout.missing > 0 && "is missing"].filter(Boolean).join(" or ");
+  const again = {label: `Reissue what ${what}`, title: `Call what ${what} again?`, then: reload,
+    text: `The items that ${what.replace("is missing", "are missing")} become a new fan-out, linked to this one. What succeeded is not called again.`,
     fields: [{name: "max_batch", label: "Tasks per batch at most", type: "number", min: 1, hint: "1 finds out which tasks spoil their batches. Empty: as the policy says."}],
     run: async ({max_batch: most}) => {
-      const made = await send("POST", `${path}/reissue`, {missing: fanout.missing > 0, ...(most && {max_batch: Number(most)})});
+      const made = await reissue(fanout, most && {max_batch: Number(most)});
       location.hash = `#/fanouts/${made.id}`;
     }};
   const wake = {label: "Wake what waits", title: "Wake what outstanding items wait for?", then: reload,
     text: "The messages of tasks and batches that are not done are sent again. Repeated messages do no harm.",
     run: async (_, progress, signal) => {
-      for (let next = `${path}/reissue`; next;) next = (await send("POST", next, {items: "outstanding"}, signal)).next;
-      return "Everything that waits was woken.";
+      const sums = {};
+      for (let next = `${path}/reissue`; next;) {
+        const page = await send("POST", next, {items: "outstanding"}, signal);
+        for (const [name, number] of Object.entries(page.woken ?? {})) sums[name] = (sums[name] ?? 0) + number;
+        progress(wokenText(sums));
+        next = page.next;
+      }
+      return `Everything that waits was woken: ${wokenText(sums)}.`;
     }};
   return html`<p class="buttons">
     ${fanout.state === "open" && !fanout.producer && html`<${Action} label="Seal" title="Seal it?" text="No more items can be added, and it completes when all are done." then=${reload}
       run=${async () => { await send("POST", `${path}/seal`, {}); }} />`}
-    ${!fanout.ended && fanout.mode !== "estimated" && html`<${Action} ...${wake} />`}
-    ${fanout.ended && fanout.failed + fanout.missing > 0 && !fanout.reissued_as && html`<${Action} ...${reissue} />`}
+    ${!fanout.ended && fanout.total > fanout.done && fanout.mode !== "estimated" && html`<${Action} ...${wake} />`}
+    ${reissuable(fanout) > 0 && html`<${Action} ...${again} />`}
+    <${ResumeProducer} fanout=${fanout} then=${reload} />
     ${!fanout.ended && html`<${Action} label="Cancel" danger=${true} title="Cancel this fan-out?" text="No more calls begin for it. This cannot be undone." then=${reload}
       run=${async () => { await send("DELETE", path); }} />`}
   </p>`;
@@ -86,7 +93,7 @@ const Link = ({id, text}) => id && html`<a class="id" href=${`#/fanouts/${id}`}>
 
 function facts(fanout) {
   const parent = fanout.parent && html`<a class="id" href=${`#/tasks/${fanout.parent}`}>${fanout.parent}</a>`;
-  const {then, notice, producer} = fanout;
+  const {then, notice} = fanout;
   return [
     ["Id", html`<span class="id">${fanout.id}</span>`], ["State", html`<${State} state=${fanout.state} />`],
     ["Opened", html`<${Ago} at=${fanout.created_at} />`],
@@ -95,7 +102,6 @@ function facts(fanout) {
     ["Parent item", parent], ["Reissue of", html`<${Link} id=${fanout.reissue_of} />`], ["Reissued as", html`<${Link} id=${fanout.reissued_as} />`],
     ["Then", then && html`<a class="id" href=${`#/tasks/${then.id}`}>${then.kind}</a> ${then.registered ? "registered" : "not registered yet"}`],
     ["Notice", notice && `${notice.state}${notice.error ? `: ${notice.error}` : ""}`],
-    ["Producer", producer && html`<details><summary>partitions</summary><${Json} value=${producer} /></details>`],
   ].filter(([name]) => !(name === "Reissue of" && !fanout.reissue_of) && !(name === "Reissued as" && !fanout.reissued_as));
 }
 
@@ -108,16 +114,18 @@ const Numbers = ({fanout}) => html`<ul class="numbers">
 
 export function FanoutView({id}) {
   const {data, error, reload} = useLive((signal) => load(id, signal), [id], 1500, ({fanout}) => fanout.ended);
+  useTitle(data?.fanout.user_key ?? shortId(id), "Fan-out");
   if (!data) return html`<h1>Fan-out</h1><${Problem} error=${error} />${!error && html`<p class="quiet">Reading…</p>`}`;
-  const {fanout, pending, failed} = data;
+  const {fanout, pending, failed, reasons} = data;
   return html`<h1>${fanout.user_key ?? "Fan-out"} <${State} state=${fanout.state} /></h1>
     <${Problem} error=${error} />
     <${Numbers} fanout=${fanout} /><${Bar} fanout=${fanout} />
     <${Actions} fanout=${fanout} reload=${reload} />
+    <${Producer} fanout=${fanout} />
     ${fanout.total > 0 && fanout.mode !== "estimated" && html`<section aria-labelledby="items"><h2 id="items">Items</h2>
       <${Bitfield} fanout=${fanout} live=${!fanout.ended} key=${fanout.id} /></section>`}
     ${pending.length > 0 && html`<section aria-labelledby="left"><h2 id="left">Left: ${several(pending.length, "item")}</h2>
-      <${Items} label="Items that are left" items=${pending} last=${["Why it waits", why]} /></section>`}
+      <${Items} label="Items that are left" items=${pending} last=${["Why it waits", (at) => why(at, reasons)]} /></section>`}
     ${failed.length > 0 && html`<section aria-labelledby="failed"><h2 id="failed">Failed${fanout.failed > failed.length && `: the first ${failed.length} of ${count(fanout.failed)}`}</h2>
       <${Items} label="Items that failed" items=${failed} last=${["Why", ({task}) => task?.error ?? "It was acked as failed."]} /></section>`}
     <section aria-labelledby="facts"><h2 id="facts">Facts</h2><${Facts} facts=${facts(fanout)} /></section>`;

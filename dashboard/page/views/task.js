@@ -1,19 +1,17 @@
-// A task, or an item without one: what became of it, step by step, and what can be done.
-import {Ago, Facts, Id, Json, Problem, State, html} from "../ui.js";
-import {get, send, useLive} from "../api.js";
+// A task: what became of it, step by step, and what can be done.
+import {Ago, Facts, Id, Json, Problem, State, html, useTitle} from "../ui.js";
+import {get, orNone, send, useLive} from "../api.js";
 import {Action} from "../actions.js";
-import {count, itemOf, several} from "../format.js";
+import {count, itemOf, several, shortId} from "../format.js";
+import {ItemView} from "./item.js";
 
 const OVER = ["succeeded", "failed", "duplicate", "dropped", "cancelled"];
 
-/** A task, and the batch that has claimed it as long as it is kept. */
+/** A task, if the item has one, and the batch that has claimed it as long as it is kept. */
 async function load(id, signal) {
-  const task = await get(`/tasks/${id}`, signal);
-  const gone = (error) => {
-    if (error.status !== 404) throw error;
-    return null;
-  };
-  return {task, batch: task.batch ? await get(`/batches/${task.batch}`, signal).catch(gone) : null};
+  const task = await (itemOf(id) ? orNone(get(`/tasks/${id}`, signal)) : get(`/tasks/${id}`, signal));
+  if (!task) return {task: null};
+  return {task, batch: task.batch ? await orNone(get(`/batches/${task.batch}`, signal)) : null};
 }
 
 /** What happened to a task, in order: when, if it is known, and what. */
@@ -39,14 +37,12 @@ function history(task, batch, fanout) {
 
 export function TaskView({id}) {
   const item = itemOf(id);
-  const {data, error, reload} = useLive((signal) => load(id, signal), [id], 1500, ({task}) => OVER.includes(task.status));
+  const {data, error, reload} = useLive((signal) => load(id, signal), [id], (last) => last?.task === null ? 10_000 : 1500, ({task}) => OVER.includes(task?.status));
   const {task, batch} = data ?? {};
   const of = item && html`<a class="id" href=${`#/fanouts/${item.fanout}`}>${item.fanout}</a>`;
-  if (!task) {
-    return html`<h1>Task</h1>${error?.status === 404 && item
-      ? html`<p>This item has no task. Whoever handles it acks it. Its fan-out: ${of}</p>`
-      : html`<${Problem} error=${error} />`}`;
-  }
+  useTitle(shortId(id), "Task");
+  if (data && !task) return html`<${ItemView} id=${id} item=${item} />`;
+  if (!task) return html`<h1>Task</h1><${Problem} error=${error} />${!error && html`<p class="quiet">Reading…</p>`}`;
   const reset = {label: "Reset", title: "Have it called again?", text: "Its work waits again, as a new task.",
     run: async () => { location.hash = `#/tasks/${(await send("POST", `/tasks/${id}/reset`)).id}`; }};
   return html`<h1>Task <${State} state=${task.status} /></h1>
