@@ -55,6 +55,21 @@ test("results of a large batch are read page by page", async () => {
   assert.deepEqual(page.complaints, []);
 });
 
+test("a task is found by its key", async () => {
+  await stack.policy("keyed", {key: "string(content.n)"});
+  const {id} = await stack.fanout(3, "keyed", "keyed ones");
+  const page = await stack.page("#/kinds/keyed");
+  const find = page.getByRole("region", {name: "keyed"}).getByRole("button", {name: "Find by key"});
+  await find.click();
+  await page.getByRole("dialog").getByLabel("Key").fill("2");
+  await page.getByRole("dialog").getByRole("button", {name: "Find by key"}).click();
+  await page.getByRole("dialog").getByText("no task of kind `keyed` has the key `2` there").waitFor();
+  await page.getByRole("dialog").getByLabel("Fan-out").fill(id);
+  await page.getByRole("dialog").getByRole("button", {name: "Find by key"}).click();
+  await page.locator(".history").getByText("Registered: kind keyed, target t2").waitFor();
+  assert.equal(page.complaints.filter((said) => !said.includes("404")).length, 0, page.complaints.join("; "));
+});
+
 test("a dev session is shown at its kind, and ended there", async () => {
   await stack.policy("lent");
   const session = "019abcde-0000-7000-8000-000000000002";

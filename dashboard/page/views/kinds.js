@@ -1,6 +1,6 @@
 // Kinds: their policies, those that stand still, and those whose batches a dev session handles.
 import {Ago, Json, Problem, StandsStill, State, html, useEffect, useTitle} from "../ui.js";
-import {get, send, useLive} from "../api.js";
+import {get, send, useLive, withQuery} from "../api.js";
 import {several} from "../format.js";
 import {Action} from "../actions.js";
 import {Switch, lanesAt, pausing, readSwitches, scopeOf} from "../switches.js";
@@ -31,6 +31,12 @@ function Paused({kind, paused, switches}) {
 const EndSession = ({kind, lease, then}) => html`<${Action} label="End the dev session" danger=${true} title=${`End the dev session of kind ${kind}?`} then=${then}
   text="The stack's own batch API is called again." run=${async () => { await send("DELETE", `/policies/${encodeURIComponent(kind)}/dev?session=${lease.session}`); }} />`;
 
+/** Finds the task that has a key: within a scope if the policy has one, else in a fan-out, or on its own. */
+const FindByKey = ({policy: {kind, scope}}) => html`<${Action} label="Find by key" title=${`Find a task of kind ${kind}`}
+  fields=${[{name: "key", label: "Key", required: true}, scope ? {name: "scope", label: "Scope", hint: `The value of ${scope}`, required: true}
+    : {name: "fanout", label: "Fan-out", hint: "Its id, if the task is an item. Empty: a task on its own"}]}
+  run=${async (values) => { location.hash = `#/tasks/${(await get(withQuery("/tasks", {kind, ...values}))).id}`; }} />`;
+
 function Kind({policy, data: {standing, switches, leases: held}, then}) {
   const {kind} = policy;
   const [still, lease] = [standing.get(kind), held.get(kind)];
@@ -43,6 +49,7 @@ function Kind({policy, data: {standing, switches, leases: held}, then}) {
     <p class="buttons">${lease && html`<${EndSession} kind=${kind} lease=${lease} then=${then} />`}
       ${paused.map((at) => html`<${Switch} key=${at.all ? "everything" : "kind"} what="resume" scopes=${[scopeOf(at)]} then=${then} />`)}
       ${paused.length === 0 && html`<${Switch} what="pause" scopes=${[{kind}]} then=${then} /><${Switch} what="drain" scopes=${[{kind}]} then=${then} />`}
+      ${policy.key && html`<${FindByKey} policy=${policy} />`}
       <a class="button" href=${lanesAt({kind})}>Lanes</a></p>
     <details><summary>Policy</summary><${Json} value=${policy} /></details>
   </section>`;
