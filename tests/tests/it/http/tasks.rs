@@ -276,7 +276,7 @@ async fn a_task_is_found_by_its_key() {
         assert_eq!((refused.status, &refused.body["code"]), (status, &json!(code)), "{query}: {}", refused.body);
     }
     // With a scope, fan-outs share their keys.
-    server.put("/policies/parcel", parcel(json!({"key": "content.order", "scope": "content.depot"}))).await.ok(200);
+    server.stack.put_policy(parcel(json!({"key": "content.order", "scope": "content.depot"}))).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     let scoped = server.post("/tasks", json!({"tasks": [task("ORD 1")]})).await.ok(202);
     assert_eq!(found("&scope=x").await["id"], scoped["tasks"][0]["id"]);
