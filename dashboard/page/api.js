@@ -66,7 +66,7 @@ export async function gather(path, name, {most = Infinity, reads = Infinity, kee
   return {found, next, looked, read};
 }
 
-/** What `load` returns; null if it is not there. */
+/** What is being read; null if it is not there. */
 export const orNone = (loading) => loading.catch((error) => error.status === 404 ? null : Promise.reject(error));
 
 /**

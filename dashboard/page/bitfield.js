@@ -157,7 +157,7 @@ export function Bitfield({fanout, live}) {
   const pointer = useRef("mouse");
   const clicked = (event) => {
     const place = placeAt(event);
-    if (pointer.current === "mouse" || place === chosen) return open(place);
+    if (pointer.current !== "touch" || place === chosen) return open(place);
     const [down, right] = [Math.floor(place / view.columns) - Math.floor(chosen / view.columns), place % view.columns - chosen % view.columns];
     const again = chosen >= 0 && Math.hypot(down, right) * view.size <= Math.max(view.size / 2, NEAR);
     return again ? open(chosen) : choose(place);
@@ -190,7 +190,7 @@ export function Bitfield({fanout, live}) {
         aria-label=${`The states of ${count(total)} items, as a picture`} onKeyDown=${pressed}>
       <div class="all" style=${{height: `${Math.ceil(total / view.columns) * view.size}px`}}>
         <canvas ref=${canvas} width=${width} height=${height} onPointerDown=${(event) => { pointer.current = event.pointerType; }}
-            onPointerMove=${(event) => event.pointerType === "mouse" && choose(placeAt(event))} onClick=${clicked}></canvas>
+            onPointerMove=${(event) => event.pointerType !== "touch" && choose(placeAt(event))} onClick=${clicked}></canvas>
       </div>
     </div>
     <figcaption>

@@ -7,10 +7,21 @@ import {lanesAt, pausing, readSwitches, scopeName} from "./switches.js";
 const partitionOf = (lane) => Number(lane.split(":")[1]);
 const each = async (keys, read) => new Map(await Promise.all([...new Set(keys)].map(async (key) => [key, await read(key)])));
 
-/** Reads what decides why the items wait: switches, health, and the policies and lanes of those that no batch has. */
+/** So long a reading counts for the same items. */
+const KEPT = 5000;
+let kept = {key: null, at: 0, reasons: null};
+
+/** What decides why the items wait, read again when they change, and every few seconds. */
 export async function readReasons(items, signal) {
   const tasks = items.map(({task}) => task).filter(Boolean);
   if (tasks.length === 0) return null;
+  const key = JSON.stringify(tasks.map(({id, batch, status}) => [id, batch, status]));
+  if (kept.key !== key || Date.now() - kept.at >= KEPT) kept = {key, reasons: await read(tasks, signal), at: Date.now()};
+  return kept.reasons;
+}
+
+/** Reads switches, health, the policies of the tasks, and the lanes of those that no batch has. */
+async function read(tasks, signal) {
   const waiting = tasks.filter(({batch, status}) => !batch && status === "created");
   const lane = async (name) => {
     const {kind, target} = waiting.find((task) => task.lane === name);

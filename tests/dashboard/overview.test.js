@@ -56,7 +56,7 @@ test("findings lead to what they are about, also those that the page does not kn
   const about = (...names) => ({count: names.length, about: names.map((name) => ({name}))});
   await standIn(page, {"/health": {status: "error", version: "0", findings: [
     {what: "tasks_wait", level: "stale", since: Date.now() - 3600_000, says: "tasks wait in lanes", mend: "See the lane: `GET /lanes`.", ...about("parcel:3:NY/00:5"), count: 12},
-    {what: "calls_fail", level: "stale", says: "calls fail", mend: "See the batch API.", ...about("parcel")},
+    {what: "calls_fail", level: "stale", says: "calls fail", mend: "See the batch API.", count: 1, about: [{name: "parcel", error: "the answer is `503`"}]},
     {what: "partition_failed", level: "error", says: "partitions failed", mend: "Mend the source.", ...about(idOf(1))},
     {what: "something_new", level: "error", says: "something is new", mend: "", ...about(idOf(2), "by name")},
   ]}});
@@ -69,7 +69,7 @@ test("findings lead to what they are about, also those that the page does not kn
   assert.equal(await notes.locator("code").first().innerText(), "GET /lanes");
   const said = await notes.innerText();
   assert.match(said, /Tasks wait in lanes, since .* \(1 h ago\)\. parcel:3:NY\/00:5 and 11 more\. See the lane/);
-  assert.match(said, /Calls fail\. parcel\./, "no time is claimed that is not known");
+  assert.match(said, /Calls fail\. parcel \(the answer is 503\)\./, "no time is claimed that is not known");
   assert.match(said, /resumes its producer\. Mend the source/);
   await notes.getByRole("link", {name: "parcel:3:NY/00:5"}).click();
   await heading(page, "Lanes");

@@ -22,9 +22,9 @@ export function pageOf(what, name) {
   return /kind|call|policy/.test(what) ? `#/kinds/${encodeURIComponent(name)}` : null;
 }
 
-const Named = ({what, name}) => {
+const Named = ({what, about: {name, error}}) => {
   const page = pageOf(what, name);
-  return page ? html`<a href=${page} class=${isId(name) ? "id" : ""}>${name}</a>` : html`<span>${name}</span>`;
+  return html`${page ? html`<a href=${page} class=${isId(name) ? "id" : ""}>${name}</a>` : name}${error && html` (<${Prose} text=${error} />)`}`;
 };
 
 /** What of it lies behind the first few. */
@@ -33,7 +33,7 @@ const More = ({number, href}) => number > 0 && html`<li>And ${href ? html`<a hre
 function Finding({finding: {what, level, says = what, since, about = [], count: number, mend}}) {
   const named = about.slice(0, NAMED);
   return html`<li class=${level}><strong><${Prose} text=${says[0].toUpperCase() + says.slice(1)} /></strong>${since != null && html`, <${Since} at=${since} />`}.
-    ${named.length > 0 && html`${" "}${named.map(({name}, at) => html`${at > 0 && ", "}<${Named} key=${name} what=${what} name=${name} />`)}${number > named.length && ` and ${count(number - named.length)} more`}.`}
+    ${named.length > 0 && html`${" "}${named.map((one, at) => html`${at > 0 && ", "}<${Named} key=${one.name} what=${what} about=${one} />`)}${number > named.length && ` and ${count(number - named.length)} more`}.`}
     ${what === "partition_failed" && " The page of the fan-out shows why, and resumes its producer."}
     ${mend && html`${" "}<${Prose} text=${mend} />`}</li>`;
 }

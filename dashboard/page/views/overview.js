@@ -54,10 +54,12 @@ const Going = ({going: {fanouts, next}}) => html`<section aria-labelledby="going
 export function Overview() {
   const readEnded = useRef(null);
   readEnded.current ??= wrongReader();
+  const kept = useRef({});
   useTitle("Overview");
   const {data, error} = useLive((signal) => load(readEnded.current, signal), []);
   if (!data) return html`<h1>Overview</h1><${Problem} error=${error} />${!error && html`<p class="quiet">Reading…</p>`}`;
-  const {going, lanes, wrong, problems} = data;
+  // What goes on stays in sight when it cannot be read for a moment. What needs a person does not: it would claim too much.
+  const {going, lanes, wrong, problems} = kept.current = {...kept.current, ...data};
   return html`<h1>Overview</h1>
     <${Problem} error=${error} /><${Problems} problems=${problems} />
     <section aria-labelledby="attention"><h2 id="attention">Needs a person</h2><${Attention} data=${data} /></section>
