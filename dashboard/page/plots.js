@@ -6,6 +6,8 @@ import {duration, rate} from "./format.js";
 
 const EVERY = 2000;
 const KEEP = 150;
+/** A plot is as wide as so many readings at least, a minute, and grows with what is read. */
+const ACROSS = 30;
 
 /** The samples of Prometheus' text format, but for those with labels. */
 export function parseMetrics(text) {
@@ -73,7 +75,8 @@ const HEIGHT = 72;
 
 /** A line through points; where nothing happened it is interrupted. */
 export function path(values, most) {
-  const x = (index) => (WIDTH - 4) * (index + KEEP - values.length) / (KEEP - 1) + 2;
+  const across = Math.max(ACROSS, values.length);
+  const x = (index) => (WIDTH - 4) * (index + across - values.length) / (across - 1) + 2;
   const y = (value) => HEIGHT - 3 - (HEIGHT - 8) * value / (most || 1);
   let broken = true;
   return values.map((value, index) => {
