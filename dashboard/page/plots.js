@@ -32,13 +32,22 @@ export function between(before, now) {
   return {at: now.at, rate: Math.max(0, now.done - before.done) / seconds, size: ratio("members", "batches"), wait: ratio("waited", "called")};
 }
 
+/** So many readings a rate looks back: acks are applied together every two seconds, as often as they are read. */
+const SMOOTH = 3;
+
+/** What the last reading adds to the plots: what happened since the one before, and the rate since some before that. */
+export function pointOf(readings) {
+  const now = readings.at(-1);
+  return {...between(readings.at(-2), now), rate: between(readings.at(-SMOOTH - 1) ?? readings[0], now).rate};
+}
+
 /** Reads the counters again and again. Null: the stack has none for this page. `refused` says why they may not be read. */
 function usePoints() {
   const [points, set] = useState([]);
   const [refused, refuse] = useState(null);
   useEffect(() => {
     const stop = new AbortController();
-    let last = null;
+    let readings = [];
     let timer;
     const look = async () => {
       try {
@@ -50,13 +59,17 @@ function usePoints() {
         if (text !== undefined) {
           refuse(null);
           const now = readingOf(parseMetrics(text), Date.now());
-          const before = last;
-          last = now;
+          const before = readings.at(-1);
           // Not over a gap: the page was hidden, or the stack began anew.
-          if (before && now.done >= before.done && now.at - before.at < 5 * EVERY) set((points) => [...points, between(before, now)].slice(-KEEP));
+          const follows = before && now.done >= before.done && now.at - before.at < 5 * EVERY;
+          readings = [...follows ? readings.slice(-SMOOTH) : [], now];
+          if (follows) {
+            const point = pointOf(readings);
+            set((points) => [...points, point].slice(-KEEP));
+          }
         }
       } catch (error) {
-        last = null;
+        readings = [];
         if (error.status === 403) refuse(error.message);
       }
       if (!stop.signal.aborted) timer = setTimeout(look, EVERY);

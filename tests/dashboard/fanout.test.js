@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import {createServer} from "node:http";
 import {after, before, test} from "node:test";
-import {confirmed, heading, pixels, says, standIn, text, until} from "./helpers.js";
+import {confirmed, heading, idOf, pixels, says, standIn, text, until} from "./helpers.js";
 import {Stack} from "./stack.js";
 
 let stack;
@@ -81,6 +81,11 @@ test("what holds up the last items is said: the batch API, the lane, the policy"
   await standIn(page, {"/policies/lingers": () => ({status: 404, json: {title: "unknown policy"}})});
   await page.goto(`${stack.url}/dashboard/#/fanouts/${lingers.id}`);
   await left.getByText("Kind lingers has no policy.").first().waitFor();
+  // A stack that allows dev sessions is stood in for: the local runner does not.
+  const task = {id: `${still.id}:${still.id}:0`, kind: "still", target: "t0", lane: "still:0:t0", status: "in_batch", batch: idOf(1), created_at: Date.now()};
+  await standIn(page, {"/tasks/": task, "/batches/": {id: idOf(1), status: "in_progress", dev_session: idOf(2), answers_until: Date.now() + 60_000, members: []}});
+  await page.goto(`${stack.url}/dashboard/#/fanouts/${still.id}`);
+  await left.getByText(`The dev session ${idOf(2)} has its batch`).waitFor();
 });
 
 test("a producer whose partition failed is resumed from its fan-out", async () => {

@@ -1,5 +1,5 @@
 // Pictures for the documentation, if they are wanted: `SCREENSHOTS=folder tests/dashboard/run` writes overview.png, fan-out.png and
-// phone.png, which docs/images has with fewer colours (`convert overview.png -colors 192 PNG8:docs/images/overview.png`).
+// phone.png, which docs/images has with fewer colours (`convert overview.png +dither -colors 200 PNG8:docs/images/overview.png`).
 import assert from "node:assert/strict";
 import {test} from "node:test";
 import {until} from "./helpers.js";
