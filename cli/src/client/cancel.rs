@@ -53,7 +53,7 @@ pub(super) async fn run(args: CancelArgs) -> Result<ExitCode, Failure> {
     let outcomes = each(&stack, &ids, CANCEL, async |id| stack.api.cancel(id).await).await;
     let text = || {
         let all = count(ids.len() as u64, "fan-out", "fan-outs");
-        format!("{} of {all} are cancelled", outcomes.done.len())
+        format!("{} of {all} cancelled", outcomes.done.len())
     };
     stack.print(|| outcomes.document("cancelled"), text)?;
     outcomes.end().map(|()| ExitCode::SUCCESS)

@@ -28,8 +28,8 @@ const REISSUE: Deed = Deed { verb: "reissue", done: "reissued", states: &ENDED }
 /// Nothing that succeeded is called again.
 ///
 /// With a filter the command says how many fan-outs it finds that have ended with
-/// failed items and were not reissued, and asks before it reissues them. In a
-/// script, give --yes. The exit status is
+/// failed items (with --missing: or missing ones) and were not reissued, and asks
+/// before it reissues them. In a script, give --yes. The exit status is
 ///
 ///   0   they are reissued, or the messages are sent
 ///   1   one has not ended, has no failed items or was reissued before, which does

@@ -51,7 +51,7 @@ pub(crate) struct PauseArgs {
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
     part: Part,
-    /// Everything that was paused by `pause --all`.
+    /// Everything, as `pause --all` and `drain --all` mean it.
     #[arg(long, conflicts_with = "kind", required_unless_present_any = ["kind", "producer"])]
     all: bool,
     /// The failed partitions of this fan-out's producer.

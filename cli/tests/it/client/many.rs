@@ -44,7 +44,7 @@ fn those_that_a_filter_finds_are_cancelled_once_somebody_agrees() {
 fn those_that_are_named_are_cancelled_whatever_becomes_of_others() {
     let stack = Stack::start();
     let ids = imports(&stack);
-    assert_eq!(stack.ok(&["cancel", &ids[0], &ids[1]]), "2 of 2 fan-outs are cancelled");
+    assert_eq!(stack.ok(&["cancel", &ids[0], &ids[1]]), "2 of 2 fan-outs cancelled");
     let partly = stack.run(&["cancel", &ids[2], &ids[3], "--json"]);
     assert_eq!(code(&partly), 1, "{}", stderr(&partly));
     assert!(stderr(&partly).contains(&format!("{}: ", ids[2])), "{}", stderr(&partly));
