@@ -28,7 +28,7 @@ const CHANGES: Spec = Spec { action: true, ..READS };
 pub(crate) const TOOLS: &[Spec] = &[
     Spec {
         name: "check_stack",
-        about: "What is wrong with the stack, and how to mend it: errors, stale work, dead letters, paused scopes",
+        about: "What is wrong with the stack, and how to fix it: errors, stale work, dead letters, paused scopes",
         words: &["doctor"],
         ..READS
     },

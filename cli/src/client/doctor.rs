@@ -1,4 +1,4 @@
-//! `fanfold doctor`: what is wrong with a stack, and how to mend it.
+//! `fanfold doctor`: what is wrong with a stack, and how to fix it.
 
 mod api;
 mod aws;
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 /// Something is wrong.
 const WRONG: u8 = 3;
 
-/// Checks a stack, and shows what is wrong and how to mend it.
+/// Checks a stack, and shows what is wrong and how to fix it.
 ///
 ///   fanfold doctor                  the stack that `fanfold up` runs
 ///   fanfold doctor --stack shop     a deployed stack, with its event sources, alarms and limits
@@ -51,20 +51,20 @@ struct Check {
     says: String,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    mend: Option<String>,
+    fix: Option<String>,
 }
 
 impl Check {
     fn ok(says: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Ok, says: says.into(), mend: None }
+        Self { verdict: Verdict::Ok, says: says.into(), fix: None }
     }
 
-    fn warning(says: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Warning, says: says.into(), mend: Some(mend.into()) }
+    fn warning(says: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Warning, says: says.into(), fix: Some(fix.into()) }
     }
 
-    fn wrong(says: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Wrong, ..Self::warning(says, mend) }
+    fn wrong(says: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Wrong, ..Self::warning(says, fix) }
     }
 }
 
@@ -87,8 +87,8 @@ fn text(checks: &[Check]) -> String {
             Verdict::Warning => ("warning", Tone::Middling),
             Verdict::Wrong => ("wrong", Tone::Bad),
         };
-        let mend = check.mend.as_ref().map(|mend| format!("\n           {mend}")).unwrap_or_default();
-        format!("  {}  {}{mend}", paint(&format!("{word:<7}"), tone), check.says)
+        let fix = check.fix.as_ref().map(|fix| format!("\n           {fix}")).unwrap_or_default();
+        format!("  {}  {}{fix}", paint(&format!("{word:<7}"), tone), check.says)
     };
     checks.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -124,7 +124,8 @@ pub(super) async fn each(
     for (number, id) in ids.iter().enumerate() {
         match one(*id).await {
             Ok(fanout) => outcomes.done.push(fanout),
-            Err(error @ ClientError::Api { status: 400..=499, .. }) => {
+            // Other errors concern every request.
+            Err(error @ ClientError::Api { status: 404 | 409 | 422, .. }) => {
                 outcomes.refused.push((*id, stack.refusal(error)));
             }
             Err(error) => {

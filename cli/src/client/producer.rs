@@ -33,7 +33,7 @@ pub(super) fn errors(fanout: Uuid, partitions: &[Value], open: bool) -> Option<S
     let more = with_errors.len().saturating_sub(NAMED) as u64;
     lines.extend((more > 0).then(|| format!("  and {}", count(more, "other partition", "other partitions"))));
     if open && failed.count() > 0 {
-        lines.push("  Mend the source, then:".to_owned());
+        lines.push("  When the cause is fixed:".to_owned());
         lines.push(format!("  fanfold resume --producer {fanout}"));
     }
     (!lines.is_empty()).then(|| lines.join("\n"))
@@ -68,7 +68,7 @@ mod tests {
         let text = errors(Uuid::nil(), &partitions, true).unwrap_or_default();
         assert_eq!(
             text,
-            "  partition 1 failed after 1,000 rows:\n    503\n  Mend the source, then:\n  fanfold resume --producer \
+            "  partition 1 failed after 1,000 rows:\n    503\n  When the cause is fixed:\n  fanfold resume --producer \
              00000000-0000-0000-0000-000000000000"
         );
         let over = errors(Uuid::nil(), &partitions, false).unwrap_or_default();

@@ -232,9 +232,9 @@ fn an_operator_finds_a_session_and_ends_it() {
     assert_eq!(client(&end), "kind row: no dev session has its calls");
     let mut session = stack.session(&["row", "--json", "--", "sh", "-c", WRITE]);
     let doctor = client(&["doctor"]);
-    let (queue, mend) = (&stack.sqs.queues()[0].0, "\n           fanfold dev --end --kind row");
+    let (queue, fix) = (&stack.sqs.queues()[0].0, "\n           fanfold dev --end --kind row");
     assert!(
-        doctor.contains(&format!("a dev session has the calls of kind row, by its queue {queue}{mend}")),
+        doctor.contains(&format!("a dev session has the calls of kind row, by its queue {queue}{fix}")),
         "{doctor}"
     );
     let ended: Value = serde_json::from_str(&client(&[&end[..], &["--json"]].concat())).unwrap();

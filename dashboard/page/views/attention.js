@@ -30,12 +30,12 @@ const Named = ({what, about: {name, error}}) => {
 /** What of it lies behind the first few. */
 const More = ({number, href}) => number > 0 && html`<li>And ${href ? html`<a href=${href}>${count(number)} more</a>` : `${count(number)} more`}.</li>`;
 
-function Finding({finding: {what, level, says = what, since, about = [], count: number, mend}}) {
+function Finding({finding: {what, level, says = what, since, about = [], count: number, fix}}) {
   const named = about.slice(0, NAMED);
   return html`<li class=${level}><strong><${Prose} text=${says[0].toUpperCase() + says.slice(1)} /></strong>${since != null && html`, <${Since} at=${since} />`}.
     ${named.length > 0 && html`${" "}${named.map((one, at) => html`${at > 0 && ", "}<${Named} key=${one.name} what=${what} about=${one} />`)}${number > named.length && ` and ${count(number - named.length)} more`}.`}
     ${what === "partition_failed" && " The page of the fan-out shows why, and resumes its producer."}
-    ${mend && html`${" "}<${Prose} text=${mend} />`}</li>`;
+    ${fix && html`${" "}<${Prose} text=${fix} />`}</li>`;
 }
 
 const Wrong = ({fanout}) => html`<li class=${fanout.state === "completed" ? "stale" : "error"}>Fan-out <a href=${`#/fanouts/${fanout.id}`}>${fanout.user_key ?? fanout.id}</a> <${State} state=${fanout.state} />${" "}

@@ -19,7 +19,7 @@ export function LettersView() {
   const {data, error, reload} = useLive((signal) => get("/dead-letters", signal), [], 3000);
   useTitle("Dead letters");
   return html`<h1>Dead letters</h1>
-    <p>Messages that a step could not process. Mend the cause first, then move them back.</p>
+    <p>Messages that a step could not process. Fix the cause first, then move them back.</p>
     <${Problem} error=${error} />
     ${!data && !error && html`<p class="quiet">Reading…</p>`}
     ${data && html`<${Table} label="Dead letters by step" head=${["Step", ["Messages", "number"], "Actions"]}>${data.queues.map(({step, messages}) => html`<tr key=${step}>

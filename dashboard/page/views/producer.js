@@ -11,7 +11,7 @@ const failedOf = (producer) => producer.partitions.filter(({state}) => state ===
 /** Resumes what failed; nothing, if nothing did or the fan-out takes no more items. */
 export const ResumeProducer = ({fanout, then}) => fanout.state === "open" && fanout.producer && failedOf(fanout.producer) > 0 && html`<${Action}
   label="Resume producer" title="Resume the producer?" then=${then}
-  text=${`${several(failedOf(fanout.producer), "partition")} that failed continue where they stopped. Mend the source first.`}
+  text=${`${several(failedOf(fanout.producer), "partition")} that failed continue where they stopped. Fix the source first.`}
   run=${async () => { await send("POST", `/fanouts/${fanout.id}/producer/resume`); }} />`;
 
 /** Rows of a partition that became no task. */
@@ -38,7 +38,7 @@ export function Producer({fanout: {producer, state}}) {
   const said = `${several(producer.partitions.length, "partition")}, ${several(rows, "row")}${failed > 0 ? `, ${count(failed)} failed` : ""}`;
   const table = html`<${Partitions} producer=${producer} />`;
   return html`<section aria-labelledby="producer"><h2 id="producer">Producer</h2>
-    ${failed > 0 && state === "open" && html`<p class="problem">${several(failed, "partition")} failed, so the fan-out stays open. Mend the source, then resume the producer.</p>`}
+    ${failed > 0 && state === "open" && html`<p class="problem">${several(failed, "partition")} failed, so the fan-out stays open. Fix the source, then resume the producer.</p>`}
     ${producer.partitions.every((at) => at.state === "done") ? html`<details><summary>${said}</summary>${table}</details>` : html`<p>${said}</p>${table}`}
   </section>`;
 }

@@ -26,7 +26,7 @@ def operating(stack, _):
     levels = [finding["level"] for finding in health.get("findings", [])]
     assert health["status"] == ("error" if "error" in levels else "stale" if "stale" in levels else "ok"), health
     for finding in health.get("findings", []):
-        assert finding["says"] and finding["mend"] and finding["count"] > 0, finding
+        assert finding["says"] and finding["fix"] and finding["count"] > 0, finding
     counted = {}
     until("all is counted", 120, lambda: counted.update(metrics(stack)) or COUNTED <= counted.keys())
     functions = sorted(set().union(*counted.values()))

@@ -163,7 +163,7 @@ fn health(body: &Value) -> Option<String> {
     let worst = findings.iter().map(level).max();
     let said = ["stale", "error"].iter().position(|level| body["status"] == *level);
     let named = |finding: &Value| {
-        ["what", "says", "mend"].iter().all(|name| finding[name].as_str().is_some_and(|text| !text.is_empty()))
+        ["what", "says", "fix"].iter().all(|name| finding[name].as_str().is_some_and(|text| !text.is_empty()))
     };
     let right =
         worst.unwrap_or(None) == said && (said.is_some() || body["status"] == "ok") && findings.iter().all(named);

@@ -39,14 +39,14 @@ pub(super) async fn checks(stack: &Stack) -> Vec<Check> {
 
 /// The API does not answer, or refuses.
 fn silent(stack: &Stack, error: ClientError) -> Check {
-    let mend = match &error {
+    let fix = match &error {
         ClientError::Api { status: 401 | 403, .. } => {
             "the credentials need the permission execute-api:Invoke for this API; compare --profile and --region, and this machine's clock"
         }
         ClientError::Api { .. } => "see the log of the function `api`",
         _ => "compare the address with the stack's output `Url`; locally, start a stack with `fanfold up`",
     };
-    Check::wrong(stack.refusal(error).to_string(), mend)
+    Check::wrong(stack.refusal(error).to_string(), fix)
 }
 
 fn version(of_stack: &str) -> Check {
@@ -66,7 +66,7 @@ fn finding(finding: &Value) -> Check {
     let about: Vec<String> =
         finding["about"].as_array().into_iter().flatten().map(|about| shown(word(&about["name"]))).collect();
     let about = if about.is_empty() { String::new() } else { format!(": {}", about.join(", ")) };
-    let check = Check::wrong(format!("{}{about}{since}", shown(word(&finding["says"]))), word(&finding["mend"]));
+    let check = Check::wrong(format!("{}{about}{since}", shown(word(&finding["says"]))), word(&finding["fix"]));
     let verdict = if finding["level"] == "error" { Verdict::Wrong } else { Verdict::Warning };
     Check { verdict, ..check }
 }
@@ -78,7 +78,7 @@ fn stands_still(kind: &Value) -> Check {
     Check::wrong(
         format!("kind {name} stands still since {}: {answer}", at("since")),
         format!(
-            "mend the batch API, or the policy's URL and credentials; the next probe is due at {}",
+            "fix the batch API, or the policy's URL and credentials; the next probe is due at {}",
             at("next_probe")
         ),
     )

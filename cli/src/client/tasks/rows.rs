@@ -139,10 +139,10 @@ mod tests {
     fn ids_follow_from_content_and_position() {
         let first = requests("1\n2\n1\n".to_owned(), Format::Ndjson, Some("row"));
         let longer = requests("1\n2\n1\n7\n".to_owned(), Format::Ndjson, Some("row"));
-        let mended = requests("1\n3\n1\n".to_owned(), Format::Ndjson, Some("row"));
+        let fixed = requests("1\n3\n1\n".to_owned(), Format::Ndjson, Some("row"));
         assert_eq!(ids(&first), ids(&longer)[..3]);
         assert_eq!(
-            ids(&first).iter().zip(ids(&mended)).map(|(a, b)| **a == *b).collect::<Vec<_>>(),
+            ids(&first).iter().zip(ids(&fixed)).map(|(a, b)| **a == *b).collect::<Vec<_>>(),
             [true, false, true]
         );
         let all: std::collections::BTreeSet<&str> = ids(&longer).into_iter().collect();

@@ -14,7 +14,7 @@ use crate::folder::{Folder, stderr, with_batch_api};
 fn of(output: &Output, verdict: &str) -> String {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(output)));
     let checks = document["checks"].as_array().unwrap().iter().filter(|check| check["verdict"] == verdict);
-    checks.map(|check| format!("{} -> {}\n", check["says"], check["mend"])).collect()
+    checks.map(|check| format!("{} -> {}\n", check["says"], check["fix"])).collect()
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `GET /health`: whether the function can serve, and what is stale or in error, since when, and how to mend it.
+//! `GET /health`: whether the function can serve, and what is stale or in error, since when, and how to fix it.
 
 mod findings;
 
@@ -22,7 +22,7 @@ pub(super) fn router() -> Router<Arc<Api>> {
 #[cfg(feature = "openapi")]
 pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
-        .operation("GET", "/health", "health", "Reports what is stale or in error, since when, and how to mend it")
+        .operation("GET", "/health", "health", "Reports what is stale or in error, since when, and how to fix it")
         .says(
             "Takes three reads of tables (with up to 100 kinds) and one request per dead-letter queue, however much there \
              is: the rest is what the latest sweep recorded, once a minute. As a check of liveness, look at the HTTP \

@@ -48,7 +48,7 @@ async fn sweeps_that_fall_silent_are_an_error() {
     assert_eq!((&silent["status"], sorts(&silent)), (&json!("error"), vec!["sweep_silent"]));
     assert_eq!((&silent["findings"][0]["since"], &silent["swept_at"]), (&json!(swept), &json!(swept)));
     server.stack.sweep().await;
-    assert_eq!(health(&server).await["status"], "ok", "the next sweep mends it");
+    assert_eq!(health(&server).await["status"], "ok", "the next sweep fixes it");
 }
 
 /// A record that cannot be read breaks every sweep off.

@@ -17,7 +17,7 @@ pub(super) enum Level {
     Ok,
     /// It takes far longer than usual.
     Stale,
-    /// It does not go on until somebody mends it.
+    /// It does not go on until somebody fixes it.
     Error,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Finding {
     /// What is wrong.
     says: String,
     /// What to do.
-    mend: &'static str,
+    fix: &'static str,
 }
 
 /// What a finding is about.
@@ -89,7 +89,7 @@ pub(super) fn of_kinds(standing: &[StandingStill]) -> Vec<Finding> {
         since: Some(since),
         about: about.collect(),
         says: "batch APIs refuse every call, so their kinds stand still".to_owned(),
-        mend: "Mend the batch API, or the policy's URL and credentials. A probe then resumes the kind.",
+        fix: "Fix the batch API, or the policy's URL and credentials. A probe then resumes the kind.",
     };
     standing.iter().map(|kind| kind.since).min().map(finding).into_iter().collect()
 }
@@ -108,21 +108,21 @@ pub(super) fn of_dead_letters(queues: &[DeadQueue]) -> Vec<Finding> {
         since: None,
         about,
         says: "messages were given up after five tries".to_owned(),
-        mend: "See the logs for the cause, mend it, then move them back: `fanfold redrive STEP`.",
+        fix: "See the logs for the cause, fix it, then move them back: `fanfold redrive STEP`.",
     };
     Some(about).filter(|about| !about.is_empty()).map(finding).into_iter().collect()
 }
 
 /// What the latest sweep found, and what is wrong with sweeps.
 pub(super) fn of_sweep(sweep: &LatestSweep, now: Timestamp) -> Vec<Finding> {
-    let about_sweep = |what, since: Timestamp, says: String, mend| Finding {
+    let about_sweep = |what, since: Timestamp, says: String, fix| Finding {
         what,
         level: Level::Error,
         count: 1,
         since: Some(since.0),
         about: Vec::new(),
         says,
-        mend,
+        fix,
     };
     let mut findings = Vec::new();
     if let Some((since, error)) = &sweep.failing {
@@ -130,11 +130,11 @@ pub(super) fn of_sweep(sweep: &LatestSweep, now: Timestamp) -> Vec<Finding> {
         findings.push(about_sweep(Sort::SweepFails, *since, says, "See the logs of the function `sweep`."));
     } else if let Some(since) = sweep.swept_at.filter(|at| now.since(*at) >= SWEEP_SILENT_AFTER) {
         let says = "no sweep ended for five minutes, so lost messages are not found".to_owned();
-        let mend = "See whether the schedule of the function `sweep` is enabled, and whether it times out.";
-        findings.push(about_sweep(Sort::SweepSilent, since, says, mend));
+        let fix = "See whether the schedule of the function `sweep` is enabled, and whether it times out.";
+        findings.push(about_sweep(Sort::SweepSilent, since, says, fix));
     }
     for (what, found) in &sweep.findings.0 {
-        let (level, says, mend) = described(*what);
+        let (level, says, fix) = described(*what);
         let about =
             |named: &Named| About { name: named.name.clone(), since: Some(named.since), error: named.error.clone() };
         findings.push(Finding {
@@ -144,7 +144,7 @@ pub(super) fn of_sweep(sweep: &LatestSweep, now: Timestamp) -> Vec<Finding> {
             since: found.oldest.first().map(|named| named.since),
             about: found.oldest.iter().map(about).collect(),
             says: says.to_owned(),
-            mend,
+            fix,
         });
     }
     findings
