@@ -94,7 +94,8 @@ impl ChosenFanouts {
             return Ok(Some(ids));
         }
         let fanouts = count(ids.len() as u64, "fan-out", "fan-outs");
-        if !yes && !(stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        let can_ask = stdin().is_terminal() && std::io::stderr().is_terminal();
+        if !yes && !can_ask {
             let problem = format!("is missing: it would {} {fanouts}, and there is no terminal to ask at", deed.verb);
             return Err(Fault::new("--yes", problem).into());
         }

@@ -97,13 +97,15 @@ pub(crate) struct DevArgs {
 
 pub(super) async fn run(args: DevArgs) -> Result<ExitCode, Failure> {
     let stack = args.connection.clone().stack()?;
-    if args.end {
-        return end::run(&stack, &args.kind).await;
-    }
+    if args.end { end::run(&stack, &args.kind).await } else { session(args, &stack).await }
+}
+
+/// Has the batches handled here, until the end of the session.
+async fn session(args: DevArgs, stack: &Stack) -> Result<ExitCode, Failure> {
     let failed = |error: ClientError| stack.failed(error);
     let allowed = lease::allowed(&stack.api, &args.kind).await.map_err(failed)?;
-    let Some(prefix) = allowed else { return Err(refused(&stack).into()) };
-    let policy = policy(&stack, &args.kind).await?;
+    let Some(prefix) = allowed else { return Err(refused(stack).into()) };
+    let policy = policy(stack, &args.kind).await?;
     let way = match args.call.clone() {
         Some(url) => Way::Url(url),
         None => Way::Command(args.command.clone()),
