@@ -109,13 +109,14 @@ pub enum Sign {
 }
 
 /// Headers that belong to HTTP or to Fanfold.
-const RESERVED: [&str; 18] = [
+const RESERVED: [&str; 19] = [
     "accept-encoding",
     "connection",
     "content-encoding",
     "content-length",
     "expect",
     headers::ATTEMPT,
+    headers::TOKEN,
     "host",
     headers::IDEMPOTENCY_KEY,
     "keep-alive",

@@ -63,8 +63,11 @@ fn version(of_stack: &str) -> Check {
 /// What the API has found.
 fn finding(finding: &Value) -> Check {
     let since = finding["since"].as_u64().map(|since| format!(" (since {})", moment(since))).unwrap_or_default();
-    let about: Vec<String> =
-        finding["about"].as_array().into_iter().flatten().map(|about| shown(word(&about["name"]))).collect();
+    let named = |about: &Value| {
+        let error = about["error"].as_str().map(|error| format!(" ({})", shown(error)));
+        format!("{}{}", shown(word(&about["name"])), error.unwrap_or_default())
+    };
+    let about: Vec<String> = finding["about"].as_array().into_iter().flatten().map(named).collect();
     let about = if about.is_empty() { String::new() } else { format!(": {}", about.join(", ")) };
     let check = Check::wrong(format!("{}{about}{since}", shown(word(&finding["says"]))), word(&finding["fix"]));
     let verdict = if finding["level"] == "error" { Verdict::Wrong } else { Verdict::Warning };

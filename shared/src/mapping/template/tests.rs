@@ -127,6 +127,11 @@ fn faults_are_named_by_their_place() {
         ),
         (json!({"headers": {"Host": "x"}}), "request.headers.Host", "set by Fanfold or by HTTP itself"),
         (
+            json!({"headers": {"fanfold-token": "x"}}),
+            "request.headers.fanfold-token",
+            "set by Fanfold or by HTTP itself",
+        ),
+        (
             json!({"headers": {"idempotency-KEY": "x"}}),
             "request.headers.idempotency-KEY",
             "`${idempotency_key}` gives it to another one",
