@@ -95,10 +95,10 @@ async fn run(crash: Crash) -> Option<String> {
     stack.crash.struck()
 }
 
+// One request follows another here, so a death before a request is one after the request before it.
 deaths!(
     async |crash| run(crash).await,
     50,
-    dies_before_a_request: Before,
     dies_after_a_request: After,
 );
 
