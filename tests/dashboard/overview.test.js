@@ -57,7 +57,7 @@ test("findings lead to what they are about, also those that the page does not kn
   await standIn(page, {"/health": {status: "error", version: "0", findings: [
     {what: "tasks_wait", level: "stale", since: Date.now() - 3600_000, says: "tasks wait in lanes", fix: "See the lane: `GET /lanes`.", ...about("parcel:3:NY/00:5"), count: 12},
     {what: "calls_fail", level: "stale", says: "calls fail", fix: "See the batch API.", count: 1, about: [{name: "parcel", error: "the answer is `503`"}]},
-    {what: "partition_failed", level: "error", says: "partitions failed", fix: "Fix the source.", ...about(idOf(1))},
+    {what: "fanout_unfinished", level: "stale", says: "a fan-out has not ended", fix: "See the logs.", ...about(idOf(1))},
     {what: "something_new", level: "error", says: "something is new", fix: "", ...about(idOf(2), "by name")},
   ]}});
   await page.goto(`${stack.url}/dashboard/#/`);
@@ -70,7 +70,7 @@ test("findings lead to what they are about, also those that the page does not kn
   const said = await notes.innerText();
   assert.match(said, /Tasks wait in lanes, since .* \(1 h ago\)\. parcel:3:NY\/00:5 and 11 more\. See the lane/);
   assert.match(said, /Calls fail\. parcel \(the answer is 503\)\./, "no time is claimed that is not known");
-  assert.match(said, /resumes its producer\. Fix the source/);
+  assert.match(said, /A fan-out has not ended\. \S+\. See the logs/);
   await notes.getByRole("link", {name: "parcel:3:NY/00:5"}).click();
   await heading(page, "Lanes");
   assert.deepEqual([await page.getByLabel("Kind").inputValue(), await page.getByLabel("Target").inputValue(), await page.getByLabel("Partition").inputValue()], ["parcel", "NY/00:5", "3"]);

@@ -13,7 +13,7 @@ const LANE = /^([A-Za-z0-9._-]+):(\d+):([^]*)$/;
 export function pageOf(what, name) {
   if (isId(name)) {
     // A sort that is not known may be about anything that has an id.
-    const kind = what.startsWith("batch") ? "batches" : /^(fanout|partition|producer)/.test(what) ? "fanouts" : "find";
+    const kind = what.startsWith("batch") ? "batches" : what.startsWith("fanout") ? "fanouts" : "find";
     return `#/${kind}/${name}`;
   }
   const [, kind, partition, target] = name.match(LANE) ?? [];
@@ -34,7 +34,6 @@ function Finding({finding: {what, level, says = what, since, about = [], count: 
   const named = about.slice(0, NAMED);
   return html`<li class=${level}><strong><${Prose} text=${says[0].toUpperCase() + says.slice(1)} /></strong>${since != null && html`, <${Since} at=${since} />`}.
     ${named.length > 0 && html`${" "}${named.map((one, at) => html`${at > 0 && ", "}<${Named} key=${one.name} what=${what} about=${one} />`)}${number > named.length && ` and ${count(number - named.length)} more`}.`}
-    ${what === "partition_failed" && " The page of the fan-out shows why, and resumes its producer."}
     ${fix && html`${" "}<${Prose} text=${fix} />`}</li>`;
 }
 
