@@ -9,7 +9,7 @@ use crate::{CallError, Request};
 /// A request as it is shown: with the names of secrets in the place of their values, and without what is made anew for each call
 /// (its number, its signature, the token of its outcomes).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "BatchApiRequest"))]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "WrittenRequest"))]
 pub struct ShownRequest {
     /// The method, if it is sent to a URL.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -47,7 +47,7 @@ impl AckRefusal {
     pub fn of_field(&self, item: &ItemId) -> String {
         match self {
             Self::UnknownGroup { fanout, group } => format!(
-                "is `{item}`: fan-out {fanout} has no item group {group}; an item that opening or adding answered is allowed"
+                "is `{item}`: fan-out {fanout} has no item group {group}; an item that opening or adding returned is allowed"
             ),
             Self::OutOfRange { group, index, size, .. } => format!(
                 "is `{item}`: item group {group} has {size} items, there is no {index}; 0 to {} is allowed",

@@ -79,6 +79,22 @@ def post_outcomes(server, send):
     api.shutdown()
 
 
+def keyed(send):
+    """Finds a task by its key, and shows the request of its batch, by a policy that is deleted then."""
+    policy = {"target": "kind", "key": "string(content)", "linger": 0, "batch_api": {"command": ["true"]}}
+    send("PUT", "/policies/{kind}", "/policies/probe-keyed", policy)
+    send("POST", "/tasks", "/tasks", {"tasks": [{"kind": "probe-keyed", "content": 1}]})
+    found = "/tasks?kind=probe-keyed&key="
+    while "batch" not in (task := send("GET", "/tasks", f"{found}1")):
+        time.sleep(0.05)
+    for query in (f"{found}2", f"{found}1&scope=x&fanout={NOBODY}", "/tasks?kind=probe-keyed", "/tasks?key=1"):
+        send("GET", "/tasks", query)
+    request = "/batches/{id}/request"
+    send("GET", request, f"/batches/{task['batch']}/request")
+    send("DELETE", "/policies/{kind}", "/policies/probe-keyed?force=true")
+    send("GET", request, f"/batches/{task['batch']}/request")
+
+
 def dev_sessions(send):
     """One session has the calls of a kind, another one asks for them."""
     policy = {"target": "kind", "batch_api": {"url": "https://example.com/"}}
@@ -191,6 +207,7 @@ def send(server):
     item = f"{parent['id']}:{parent['groups'][0]['id']}:0"
     send("POST", "/tasks", "/tasks", {"tasks": [{"id": item, "kind": "any", "content": 4}]})
     send("POST", reset, f"/tasks/{item}/reset")
+    keyed(send)
     for query, scope in (("?after=x", {"kind": "any"}), ("", {"all": True}), ("", {"kind": "any"})):
         send("POST", "/tasks/reset", f"/tasks/reset{query}", scope)
     for number in range(300):
@@ -206,6 +223,7 @@ def send(server):
         ("POST", "/fanouts/{id}/items"),
         ("POST", "/fanouts/{id}/seal"), ("DELETE", "/fanouts/{id}"), ("GET", "/tasks/{id}"), ("GET", "/batches/{id}"),
         ("GET", "/fanouts/{id}/items"), ("GET", "/fanouts/{id}/results"), ("GET", "/batches/{id}/results"),
+        ("GET", "/batches/{id}/request"),
         ("GET", "/policies/{kind}"), ("PUT", "/policies/{kind}"), ("DELETE", "/policies/{kind}"),
         ("POST", "/fanouts/{id}/reissue"), ("POST", "/tasks/{id}/reset"),
     ]:  # fmt: skip
@@ -237,8 +255,8 @@ def send(server):
     for route in (
         "/", "/openapi.json", "/health", "/policies", "/policies/{kind}", "/fanouts", "/fanouts/{id}",
         "/fanouts/{id}/groups", "/fanouts/{id}/masks", "/fanouts/{id}/items", "/fanouts/{id}/results",
-        "/tasks/{id}", "/batches/{id}",
-        "/batches/{id}/results", "/lanes", "/switches", "/dead-letters",
+        "/tasks", "/tasks/{id}", "/batches/{id}",
+        "/batches/{id}/results", "/batches/{id}/request", "/lanes", "/switches", "/dead-letters",
     ):  # fmt: skip
         path = route.replace("{id}", NOBODY).replace("{kind}", "any")
         send("GET", route, path, None, {"origin": "https://example.com"})

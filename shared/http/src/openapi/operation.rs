@@ -98,9 +98,19 @@ impl<'a> Operation<'a> {
 
     /// It has a query parameter: see [`crate::Parameter`].
     #[must_use]
-    pub fn query<Q: crate::QueryParameter>(mut self) -> Self {
+    pub fn query<Q: crate::QueryParameter>(self) -> Self {
+        self.queried::<Q>(false)
+    }
+
+    /// It needs a query parameter.
+    #[must_use]
+    pub fn needs<Q: crate::QueryParameter>(self) -> Self {
+        self.queried::<Q>(true)
+    }
+
+    fn queried<Q: crate::QueryParameter>(mut self, required: bool) -> Self {
         self.parameters.push(json!({
-            "name": Q::NAME, "in": "query", "required": false, "schema": Q::schema(), "description": Q::ABOUT,
+            "name": Q::NAME, "in": "query", "required": required, "schema": Q::schema(), "description": Q::ABOUT,
         }));
         self.problem(Code::InvalidParameter)
     }

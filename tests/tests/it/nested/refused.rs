@@ -23,7 +23,7 @@ async fn what_cannot_follow_is_refused_when_it_is_opened() {
     let large = json!({"x": "x".repeat(THEN_BYTES_MAX)});
     for (request, field, says) in [
         (under(Some(beyond), 1), "parent", "0 to 1 is allowed"),
-        (under(Some(itself), 1), "parent", "an item of another fan-out"),
+        (under(Some(itself), 1), "parent", "has no item group"),
         (under(Some(ItemId { group: Uuid::nil(), ..top[0] }), 1), "parent", "has no item group"),
         (with(None, Some(beyond), json!({})), "then.id", "0 to 1 is allowed"),
         (with(Some(top[0]), Some(top[0]), json!({})), "then.id", "as `parent`"),

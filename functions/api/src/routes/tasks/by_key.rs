@@ -23,12 +23,12 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("GET", "/tasks", "findTask", "Returns the task that has a key")
         .says(
-            "`kind` and `key` are required. A key is accepted once per fan-out, or once among tasks that are not items: \
+            "A key is accepted once per fan-out, or once among tasks that are not items: \
              name the `fanout`, or leave it out. If the policy of the kind has a `scope`, name its value instead. A \
              key that its task has released is found, too, until another task takes it.",
         )
-        .query::<OfKind>()
-        .query::<WithKey>()
+        .needs::<OfKind>()
+        .needs::<WithKey>()
         .query::<InScope>()
         .query::<OfFanout>()
         .returns::<TaskView>("The task.")
