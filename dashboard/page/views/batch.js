@@ -40,7 +40,7 @@ function Request({batch}) {
   return html`<p class="quiet">Written again from the contents of the tasks and the policy as it is now: ${batch.status === "done"
       ? "one call for all members that were not dropped." : "the call that runs or comes next."}</p>
     ${problem && html`<p class="problem">There is no request: ${problem}</p>`}
-    ${request && html`<p>For ${several(members.length, "member")}, ${bytes(request.body_bytes)}:</p><pre class="json" tabindex="0">${requestText(request)}</pre>`}
+    ${request && html`<p>For ${several(members.length, "member")}, ${bytes(request.body_bytes)}:</p><pre class="json request" tabindex="0">${requestText(request)}</pre>`}
     ${left_out.length > 0 && html`<ul>${left_out.slice(0, 20).map((at) => html`<li key=${at.id}>Without <${Id} kind="tasks" id=${at.id} />: ${at.problem}</li>`)}</ul>`}
     ${left_out.length > 20 && html`<p class="quiet">And ${count(left_out.length - 20)} more.</p>`}`;
 }

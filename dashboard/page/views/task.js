@@ -31,7 +31,7 @@ function history(task, batch, fanout) {
     !over && batch?.answers_until && [batch.answers_until, "The deadline for its outcome"],
     over && task.status !== "duplicate" && [batch?.status === "done" ? batch.updated_at : null, html`${task.status[0].toUpperCase()}${task.status.slice(1)}${said}`],
     task.reset_as && [null, html`Reset as <${Id} kind="tasks" id=${task.reset_as} />`],
-    task.item && [null, html`The item is ${task.item} in fan-out ${fanout}`],
+    task.item && [null, html`Its item in fan-out ${fanout}: ${task.item}`],
   ].filter(Boolean);
 }
 
