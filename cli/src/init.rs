@@ -5,7 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use serde_json::json;
 
+use crate::client::print;
 use crate::failure::Failure;
 use crate::fault::{Fault, Faults};
 use crate::say::say;
@@ -29,6 +31,9 @@ pub(crate) struct InitArgs {
     /// The language of the batch API.
     #[arg(long, value_enum, default_value_t = Language::Python)]
     language: Language,
+    /// Print what was made as one JSON document.
+    #[arg(long)]
+    json: bool,
 }
 
 /// What the batch API is written in.
@@ -83,7 +88,7 @@ impl Language {
 }
 
 pub(crate) fn run(args: &InitArgs) -> Result<(), Failure> {
-    let InitArgs { folder, language } = args;
+    let InitArgs { folder, language, json } = args;
     let files = language.files();
     let mut faults = Faults::default();
     for file in &files {
@@ -98,6 +103,10 @@ pub(crate) fn run(args: &InitArgs) -> Result<(), Failure> {
         file.write(folder)?;
     }
     let names: Vec<&str> = files.iter().map(|file| file.name).collect();
+    if *json {
+        print(&format!("{:#}", json!({"folder": folder.to_string_lossy(), "files": names})))?;
+        return Ok(());
+    }
     say(format_args!("{}: {}", folder.display(), names.join(", ")));
     say(format_args!("Next: fanfold run {}", folder.display()));
     Ok(())

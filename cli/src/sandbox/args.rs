@@ -81,6 +81,9 @@ pub(crate) struct SandboxArgs {
     /// Append a line of JSON per call to this file.
     #[arg(long, value_name = "FILE")]
     pub(super) log: Option<PathBuf>,
+    /// Print JSON to standard output: the addresses once they are served, and what was counted when it stops.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 impl SandboxArgs {

@@ -10,10 +10,12 @@ mod server;
 
 pub(crate) use args::SandboxArgs;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fanfold_local::http::{self, Timeouts};
+use serde_json::json;
 
+use crate::client::print;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::say::say;
@@ -34,7 +36,10 @@ pub(crate) async fn run(args: SandboxArgs) -> Result<(), Failure> {
     let ledger = Arc::new(Mutex::new(Ledger::new(args.behaviour(), shape.clone(), args.forget_keys)));
     let router = server::router(Arc::new(Sandbox::new(shape, Arc::clone(&ledger), log)));
     let stop = Stop::listen()?;
-    if !is_started {
+    if args.json {
+        let url = format!("http://{address}");
+        print(&format!("{:#}", json!({"counts": format!("{url}/counts"), "url": url})))?;
+    } else if !is_started {
         say(format_args!(
             "the sandbox is at http://{address}, its counts at http://{address}/counts; stop it with Ctrl-C"
         ));
@@ -44,8 +49,11 @@ pub(crate) async fn run(args: SandboxArgs) -> Result<(), Failure> {
         () = input_ends(), if is_started => {}
         _ = stop.asked() => {}
     }
-    if let Ok(ledger) = ledger.lock() {
-        say(ledger.counts());
+    let counts = ledger.lock().unwrap_or_else(PoisonError::into_inner).counts().clone();
+    if args.json {
+        print(&format!("{:#}", json!(counts)))?;
+    } else {
+        say(counts);
     }
     Ok(())
 }

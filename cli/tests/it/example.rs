@@ -14,10 +14,11 @@ const ORDERS: usize = 5_000;
 
 /// Builds another program of the workspace, as `cargo run` would, and returns where it is.
 pub(crate) fn build(program: &str) -> PathBuf {
-    let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+    let beside = Path::new(env!("CARGO_BIN_EXE_fanfold")).with_file_name(program);
+    let profile = if beside.parent().unwrap().ends_with("debug") { "dev" } else { "release" };
     let build = ["build", "--quiet", "--workspace", "--bin", program, "--profile", profile];
     assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
-    Path::new(env!("CARGO_BIN_EXE_fanfold")).with_file_name(program)
+    beside
 }
 
 /// The rows of a CSV file as maps.

@@ -27,6 +27,21 @@ fn a_new_folder_runs_in_every_language() {
 }
 
 #[test]
+fn with_json_it_prints_what_it_made() {
+    let place = Folder::new();
+    let folder = place.path().join("new");
+    let folder = folder.to_str().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_fanfold")).args(["init", folder, "--json"]).output().unwrap();
+    let made: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(made["folder"], folder);
+    let mut files: Vec<&str> = made["files"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    files.sort_unstable();
+    assert_eq!(files, ["batch_api.py", "orders.csv", "policy.yaml", "run.yaml"]);
+    assert!(files.iter().all(|name| place.path().join("new").join(name).is_file()));
+    assert!(stderr(&output).is_empty(), "{}", stderr(&output));
+}
+
+#[test]
 fn no_file_is_overwritten() {
     let folder = Folder::new();
     folder.write("orders.csv", "mine");

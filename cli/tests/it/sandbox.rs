@@ -125,6 +125,22 @@ fn what_it_was_told_is_answered_and_counted() {
     assert_eq!((&counts["succeeded"], &counts["done_again"], &counts["unreadable"]), (&json!(1), &json!(0), &json!(1)));
 }
 
+/// Started with `PORT`, it ends with its standard input.
+#[test]
+fn with_json_it_prints_its_addresses_and_then_its_counts() {
+    let mut command = Command::new(FANFOLD);
+    command.args(["sandbox", "--json"]).env("PORT", "0").stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let printed: Vec<Value> =
+        serde_json::Deserializer::from_slice(&output.stdout).into_iter().map(Result::unwrap).collect();
+    let [addresses, counts] = &printed[..] else { panic!("{printed:?}") };
+    let url = addresses["url"].as_str().unwrap();
+    assert!(url.starts_with("http://127.0.0.1:") && !url.ends_with(":0"), "{url}");
+    assert_eq!(addresses["counts"], format!("{url}/counts"));
+    assert_eq!((&counts["calls"], &counts["done_again"]), (&json!(0), &json!(0)), "{counts}");
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap()), (Some(0), String::new()));
+}
+
 #[test]
 fn a_lost_answer_breaks_off() {
     let sandbox = Sandbox::start(&["--lose", "100%"]);
