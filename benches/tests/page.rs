@@ -39,10 +39,10 @@ fn the_committed_page_is_the_written_one() {
 /// Peers are not installed for this.
 #[test]
 fn the_smallest_size_is_measured_and_exact() {
-    let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+    let binaries = Path::new(env!("CARGO_BIN_EXE_fanfold-benches")).parent().unwrap();
+    let profile = if binaries.ends_with("debug") { "dev" } else { "release" };
     let build = ["build", "--quiet", "--workspace", "--bin", "fanfold", "--bin", "parcels-api", "--profile", profile];
     assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
-    let binaries = Path::new(env!("CARGO_BIN_EXE_fanfold-benches")).parent().unwrap();
     let written = TempDir::new().unwrap();
     let (results, docs) = (written.path().join("results"), written.path().join("docs"));
     let places = [binaries, &results, &docs].map(|place| place.to_str().unwrap());

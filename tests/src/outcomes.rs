@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 use uuid::Uuid;
 
-use crate::queues::QueueName;
+use crate::queues::{QueueName, whole_seconds};
 use crate::stack::TestStack;
 
 /// An entry of posted outcomes.
@@ -52,7 +52,8 @@ impl TestStack {
                 delivered += self.deliver(queue).await;
             }
             if delivered == 0 {
-                tokio::time::sleep(Duration::from_secs(1)).await;
+                let left = whole_seconds(until.saturating_duration_since(tokio::time::Instant::now()));
+                tokio::time::sleep(self.quiet().await.map_or(left, |quiet| quiet.min(left))).await;
             }
         }
     }

@@ -2,12 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
+
+const HEALTH: &str = "GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
 
 struct Server {
     process: Child,
@@ -15,14 +18,17 @@ struct Server {
 }
 
 impl Server {
+    /// Another program may take the port between here and the server; then the next one is tried. One test at a time: two would
+    /// be given the same port.
     fn start(manifests: &Path) -> Self {
-        // Another program may take the port between here and the server; then the next one is tried.
+        static STARTS: Mutex<()> = Mutex::new(());
+        let _alone = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..10 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let process = command(Some(&port.to_string())).env("MANIFESTS", manifests).spawn().unwrap();
             let mut server = Self { process, port };
             while server.process.try_wait().unwrap().is_none() {
-                if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                if matches!(server.is_healthy(), Ok(true)) {
                     return server;
                 }
                 std::thread::yield_now();
@@ -31,11 +37,20 @@ impl Server {
         panic!("the server does not start");
     }
 
-    fn call(&self, request: &str) -> (u16, String, Value) {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
+    fn ask(&self, request: &str) -> io::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        stream.write_all(request.as_bytes())?;
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    }
+
+    fn is_healthy(&self) -> io::Result<bool> {
+        Ok(self.ask(HEALTH)?.starts_with("HTTP/1.1 200 "))
+    }
+
+    fn call(&self, request: &str) -> (u16, String, Value) {
+        let answer = self.ask(request).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         (status, head.to_lowercase(), serde_json::from_str(body).unwrap())
@@ -84,7 +99,7 @@ fn outcomes<'a>(answer: &'a Value, outcome: &'a str) -> impl Iterator<Item = &'a
 fn a_truck_is_booked_once_however_often_it_is_called() {
     let manifests = tempfile::tempdir().unwrap();
     let server = Server::start(manifests.path());
-    let health = server.call("GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    let health = server.call(HEALTH);
     assert_eq!((health.0, health.2), (200, json!({"status": "ok"})));
 
     // Ten thousand orders: the largest call that is promised to fit. Attempts in a row are never both turned away.

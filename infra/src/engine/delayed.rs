@@ -76,6 +76,11 @@ impl Delayed {
         count(held.by_queue.get(queue).copied().unwrap_or_default()).await
     }
 
+    /// When the next message is due, of whatever queue.
+    pub(super) async fn next_due(&self) -> Option<Instant> {
+        self.0.held.lock().await.heap.peek().map(|Reverse(entry)| entry.due)
+    }
+
     /// From now on nothing is held for a queue; what is held for it is handed over.
     pub(super) async fn end_delays(&self, queue: &str) {
         let mut held = self.0.held.lock().await;

@@ -85,6 +85,11 @@ impl Engine {
         self.services.sqs.backlog(queue_url).await
     }
 
+    /// When the next delayed message is due, of whatever queue. None is delayed if there is no such time.
+    pub async fn next_due(&self) -> Option<tokio::time::Instant> {
+        self.services.sqs.next_due().await
+    }
+
     /// From now on messages of this queue are not delayed, and those that wait for the end of their delay come at once.
     pub async fn end_delays(&self, queue_url: &str) {
         self.services.sqs.end_delays(queue_url).await;

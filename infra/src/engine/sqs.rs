@@ -12,6 +12,7 @@ use rustack_sqs_model::operations::SqsOperation;
 use rustack_sqs_model::output::GetQueueAttributesOutput;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use super::EngineError;
 use super::connector::EngineAnswer;
@@ -20,6 +21,8 @@ use super::place::{ACCOUNT, QUEUE_HOST, QUEUE_PORT, REGION};
 use super::send::name_of;
 use crate::usage::Meter;
 
+const VISIBLE: &str = "ApproximateNumberOfMessages";
+const IN_FLIGHT: &str = "ApproximateNumberOfMessagesNotVisible";
 const DELAYED: &str = "ApproximateNumberOfMessagesDelayed";
 
 /// How many messages a queue holds.
@@ -65,8 +68,8 @@ impl Queues {
     }
 
     pub(crate) async fn backlog(&self, queue_url: &str) -> Result<Backlog, EngineError> {
-        let input =
-            GetQueueAttributesInput { queue_url: queue_url.to_owned(), attribute_names: vec!["All".to_owned()] };
+        let attribute_names = [VISIBLE, IN_FLIGHT, DELAYED].map(str::to_owned).to_vec();
+        let input = GetQueueAttributesInput { queue_url: queue_url.to_owned(), attribute_names };
         let attributes = self
             .attributes(input)
             .await
@@ -75,11 +78,11 @@ impl Queues {
             let value = attributes.attributes.get(name);
             value.and_then(|value| value.parse().ok()).unwrap_or_default()
         };
-        Ok(Backlog {
-            visible: count("ApproximateNumberOfMessages"),
-            in_flight: count("ApproximateNumberOfMessagesNotVisible"),
-            delayed: count(DELAYED),
-        })
+        Ok(Backlog { visible: count(VISIBLE), in_flight: count(IN_FLIGHT), delayed: count(DELAYED) })
+    }
+
+    pub(crate) async fn next_due(&self) -> Option<Instant> {
+        self.delayed.next_due().await
     }
 
     pub(crate) async fn end_delays(&self, queue_url: &str) {

@@ -158,7 +158,7 @@ impl<'a> Change<'a> {
         }
         for (name, value) in values {
             let before = self.values.insert(name.to_owned(), value);
-            debug_assert!(before.is_none(), "{name} stands for two values");
+            assert!(before.is_none(), "{name} stands for two values");
         }
         self.conditions.push(format!("({condition})"));
         self

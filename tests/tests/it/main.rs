@@ -14,6 +14,7 @@ mod count_budgets;
 mod crash;
 mod deleted_policies;
 mod dev;
+mod doc_examples;
 mod elsewhere;
 mod estimated;
 mod events;
