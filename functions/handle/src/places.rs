@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fanfold::aws::{StoreError, Write};
 use fanfold::grouping::waited_in_vain;
-use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES_MAX, OTHER_PROBE_WAIT, PLACE_LOOKS_MAX};
+use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES_MAX, OTHER_PROBE_WAIT, PLACE_LOOKS_MAX, PLACE_PAUSE_MAX};
 use fanfold::pacing::{Ask, Turns, Verdict};
 use fanfold::policy::{Policy, Refusals};
 use fanfold::store::batches::Batch;
@@ -45,13 +45,23 @@ pub(crate) enum Entry {
 
 impl Handle {
     /// Takes a place for a call for this batch, or the probe of its kind. `ask`: the same write also takes a time of the kind's
-    /// rate.
+    /// rate. Where DynamoDB throttles, or others are faster again and again, the batch comes later.
     pub(crate) async fn pass_gate(
         &self,
         batch: &Batch,
         policy: &Policy,
         ask: Option<&Ask>,
     ) -> Result<Entry, StoreError> {
+        match self.try_gate(batch, policy, ask).await {
+            Err(error @ StoreError::Contended { .. }) => {
+                tracing::info!(%error, "the batch comes again later");
+                Ok(Entry::Later(pace::wait(PLACE_PAUSE_MAX, self.world.random.next())))
+            }
+            entry => entry,
+        }
+    }
+
+    async fn try_gate(&self, batch: &Batch, policy: &Policy, ask: Option<&Ask>) -> Result<Entry, StoreError> {
         let lease = policy.batch_api.timeout.0 + ATTEMPT_MARGIN;
         let holder = self.world.uuid();
         let mut looks = 1;

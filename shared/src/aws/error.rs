@@ -4,6 +4,10 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
 use crate::text::causes;
 
+/// DynamoDB's codes for a partition, table or account that takes no more for now.
+pub(crate) const THROTTLED: [&str; 3] =
+    ["ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"];
+
 /// A table could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -54,6 +58,9 @@ impl StoreError {
         E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
         R: std::fmt::Debug + Send + Sync + 'static,
     {
+        if error.code().is_some_and(|code| THROTTLED.contains(&code)) {
+            return Self::Contended { what: format!("{operation} on {table} ({})", said(&error)) };
+        }
         Self::Service { operation, table: table.to_owned(), message: said(&error), source: Box::new(error) }
     }
 }

@@ -2,14 +2,19 @@
 //! are printed with `--nocapture`.
 
 use std::cell::Cell;
+use std::future::ready;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::ids::{TaskId, expand};
 use fanfold::limits::{ATTEMPT_MARGIN, BATCH_API_TIMEOUT_MAX};
 use fanfold::messages::RegisterRequest;
+use fanfold::store::places::Party;
 use fanfold_batch_api::Answer;
-use fanfold_tests::{Partitions, QueueName, ScriptedApi, TestStack, Throughput, done, order, until};
-use futures::future::join_all;
+use fanfold_local::{Fate, Interceptor, ServiceAnswer, ServiceRequest};
+use fanfold_tests::{Crash, Partitions, QueueName, ScriptedApi, TestStack, Throughput, done, order, policy, until};
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -73,6 +78,43 @@ async fn a_hot_lane_drains() {
 async fn ten_lanes_that_meet_at_the_places_of_their_kind_drain() {
     let limits = Throughput { table_writes: f64::INFINITY, ..tenth() };
     work(json!({"max_batch": 10, "max_in_flight": 20}), limits, 2_000, 10, true).await;
+}
+
+/// Refuses every change of a record for some time.
+#[derive(Debug)]
+struct Throttles {
+    record: String,
+    until: Instant,
+}
+
+impl Interceptor for Throttles {
+    fn before<'a>(&'a self, call: &'a ServiceRequest) -> BoxFuture<'a, Fate> {
+        let body: Value = serde_json::from_slice(&call.body).unwrap();
+        let refuses = call.operation == "UpdateItem"
+            && body["Key"].to_string().contains(&self.record)
+            && Instant::now() < self.until;
+        let refusal = || Fate::Answered(ServiceAnswer::error(400, "ThrottlingException", "throttled"));
+        ready(if refuses { refusal() } else { Fate::Pass }).boxed()
+    }
+}
+
+/// Its message does not fail, and so need not wait for its visibility timeout.
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_gets_no_place_because_of_throttling_comes_again() {
+    let record = Party::Kind("parcel".to_owned()).key();
+    let throttles = Throttles { record, until: Instant::now() + Duration::from_secs(60) };
+    let crash = Crash::meeting(Arc::new(throttles));
+    let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash).await;
+    let tasks = stack.register_orders("117", 0..3).await;
+    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let messages = stack.take(QueueName::Handle).await;
+    assert_eq!(messages.len(), 1);
+    assert!(stack.hand(QueueName::Handle, messages).await.is_empty());
+    assert!(stack.api.seen().is_empty(), "nothing is called without a place");
+    stack.drain().await;
+    assert_eq!(stack.api.seen().len(), 1);
+    stack.assert_settled(&tasks, 10).await;
 }
 
 /// Many producers add few items each to one fan-out: its header is written by each of them.

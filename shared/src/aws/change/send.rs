@@ -13,17 +13,13 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::Change;
+use crate::aws::error::THROTTLED;
 use crate::aws::{Item, StoreError, Table, Write};
 use crate::limits::{STORE_PAUSES, STORE_WAIT_MAX};
 use crate::metrics::CONFLICTS;
 
-/// DynamoDB's codes for writes that were not applied: throttling, or a conflict with a transaction.
-const NOTHING_DONE: [&str; 4] = [
-    "ProvisionedThroughputExceededException",
-    "ThrottlingException",
-    "RequestLimitExceeded",
-    "TransactionConflictException",
-];
+/// DynamoDB's code for a write that was not applied because a transaction was about to change its item.
+const TRANSACTION_CONFLICT: &str = "TransactionConflictException";
 
 impl<'a> Change<'a> {
     /// Sends it.
@@ -51,8 +47,10 @@ impl<'a> Change<'a> {
             loop {
                 let once = Config::builder().retry_config(RetryConfig::disabled());
                 let answer = call.clone().customize().config_override(once).send().await;
-                let nothing = |error: &SdkError<_, _>| error.code().is_some_and(|code| NOTHING_DONE.contains(&code));
-                if answer.as_ref().is_err_and(nothing)
+                let not_applied = |error: &SdkError<_, _>| {
+                    error.code().is_some_and(|code| THROTTLED.contains(&code) || code == TRANSACTION_CONFLICT)
+                };
+                if answer.as_ref().is_err_and(not_applied)
                     && let Some(pause) = pauses.next(table.world.random.next())
                 {
                     tokio::time::sleep(pause).await;
