@@ -1,4 +1,4 @@
-"""What Fanfold does alone: the example, lanes, acks, growth, latency."""
+"""What Fanfold does alone: the example, lanes, acks, growth, latency, windows."""
 
 from page.chart import bars, lines, number
 from page.table import chart, range_of, runs, table
@@ -143,4 +143,26 @@ A lane with `max_in_flight: 1`, batches of {lane["per_batch"]} and a batch API t
 """
 
 
-SECTIONS = [("example", example), ("lanes", lanes), ("acks", acks), ("growth", growth), ("latency", latency)]
+def windows(result, charts):
+    cost = lambda it, per: [it["used" if "used" in it else "acking"][what] / it[per] for what in ["sqs_requests", "invocations"]]
+    rows = [[load, name, it["registered_to_called_ms"]["p50"], it["registered_to_called_ms"]["p99"], it["calls"],
+             it["used"]["write_units"] / it["tasks"], *cost(it, "tasks"), it["used"]["dollars_per_million"]]
+            for load, its in result["batching"].items() for name, it in its.items()]
+    acks = [[name, it["acking"]["write_units"] / it["items"], *cost(it, "items"), it["acking"]["dollars_per_million"]]
+            for name, it in result["acks"].items()]
+    head = ["load", "windows", "median, ms", "99 %, ms", "batches", "write units", "SQS requests", "invocations", "$ per million"]
+    first = next(iter(result["acks"].values()))
+    return f"""## Windows
+
+Lambda gives a function more than ten messages at once only if its event source has a window of at least a second, for which
+a message may wait for others. Messages with ten tasks each come by the queue `register`; the tasks have 100 targets, and a
+linger of 1 s. The times are from sending a task to its call. Figures are per task.
+
+{table(head, rows)}
+The same for `ack`: {first["items"]:,} items of a fan-out, each acked by a message of its own, ten messages per request, at
+most 100 requests per second. Figures are per item.
+
+{table(["window of `ack`", "write units", "SQS requests", "invocations", "$ per million"], acks)}"""
+
+
+SECTIONS = [("example", example), ("lanes", lanes), ("acks", acks), ("growth", growth), ("latency", latency), ("windows", windows)]

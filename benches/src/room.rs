@@ -1,33 +1,63 @@
 //! A stack on the embedded engine whose steps a bench chooses.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::clock::World;
 use fanfold::config::Surroundings;
 use fanfold::delivery::Step;
-use fanfold_local::{Engine, Invocations, Pump, PumpHandle, Template};
+use fanfold_local::{Engine, Interceptor, Invocations, Pump, PumpHandle, Template};
 
 use crate::Outcome;
 
 /// Between two looks at the queues.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Lets every request pass: those of users are counted apart.
+#[derive(Debug)]
+pub(crate) struct Apart;
+
+impl Interceptor for Apart {}
+
+/// An event source that is not as the template says.
+#[derive(Clone, Debug)]
+pub(crate) struct Tuned {
+    function: String,
+    batch_size: usize,
+    window: Duration,
+}
+
+impl FromStr for Tuned {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let read = || {
+            let (function, tuned) = text.split_once('=')?;
+            let (batch_size, window) = tuned.split_once(',')?;
+            let window = Duration::from_secs(window.parse().ok()?);
+            Some(Self { function: function.to_owned(), batch_size: batch_size.parse().ok()?, window })
+        };
+        read().ok_or_else(|| format!("`{text}` is not like `ElectFunction=10,0`"))
+    }
+}
+
 /// Tables and queues, and the steps at work in them.
 pub(crate) struct Room {
     pub(crate) engine: Engine,
     pub(crate) template: Template,
     pumps: Vec<PumpHandle>,
+    tuned: Vec<Tuned>,
 }
 
 impl Room {
-    /// What a template describes, in memory; no step works yet.
-    pub(crate) async fn new(template: &str) -> Outcome<Self> {
+    /// What a template describes but for some event sources, in memory; no step works yet.
+    pub(crate) async fn new(template: &str, tuned: &[Tuned]) -> Outcome<Self> {
         let template = Template::parse(template)?;
         let engine = Engine::memory()?;
         engine.provision(&template).await?;
-        Ok(Self { engine, template, pumps: Vec::new() })
+        Ok(Self { engine, template, pumps: Vec::new(), tuned: tuned.to_vec() })
     }
 
     /// What a function of the template is made of.
@@ -46,8 +76,11 @@ impl Room {
     pub(crate) fn start(&mut self, function: &str, step: Arc<dyn Step>) -> Outcome<()> {
         let mut sources = self.template.event_sources().iter();
         let source = sources.find(|source| source.function == function);
-        let source = source.ok_or_else(|| format!("the template has no event source of {function}"))?;
-        self.pumps.push(Pump::start(self.engine.sqs(), source.clone(), step));
+        let mut source = source.ok_or_else(|| format!("the template has no event source of {function}"))?.clone();
+        for tuned in self.tuned.iter().filter(|tuned| tuned.function == function) {
+            (source.batch_size, source.window) = (tuned.batch_size, tuned.window);
+        }
+        self.pumps.push(Pump::start(self.engine.sqs(), source, step));
         Ok(())
     }
 

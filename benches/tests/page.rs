@@ -51,7 +51,9 @@ fn the_smallest_size_is_measured_and_exact() {
         return;
     }
     let page = text(&docs.join("BENCHMARKS.md"));
-    for section in ["The example", "One lane", "Acks", "From ten", "Latency", "Beside simpler", "Beside peers"] {
+    for section in
+        ["The example", "One lane", "Acks", "From ten", "Latency", "Windows", "Beside simpler", "Beside peers"]
+    {
         assert!(page.contains(&format!("\n## {section}")), "there is no section {section}:\n{page}");
     }
     assert!(!page.contains("| NO |"), "counts are not exact:\n{page}");

@@ -66,6 +66,8 @@ metrics! {
     REGISTERED_TO_CALLED = "fanfold_registered_to_called_seconds";
     /// Seconds that a call takes: a histogram, counted by member.
     CALLED_TO_ANSWERED = "fanfold_called_to_answered_seconds";
+    /// Seconds from the beginning of a batch's latest call to its acks being applied: a histogram, counted by member.
+    CALLED_TO_ACKED = "fanfold_called_to_acked_seconds";
     /// Seconds from the last outcome of a batch to its acks being applied: a histogram, counted by member.
     ANSWERED_TO_ACKED = "fanfold_answered_to_acked_seconds";
     /// Members of a formed batch: a histogram.

@@ -58,6 +58,7 @@ test("findings lead to what they are about, also those that the page does not kn
     {what: "tasks_wait", level: "stale", since: Date.now() - 3600_000, says: "tasks wait in lanes", fix: "See the lane: `GET /lanes`.", ...about("parcel:3:NY/00:5"), count: 12},
     {what: "calls_fail", level: "stale", says: "calls fail", fix: "See the batch API.", count: 1, about: [{name: "parcel", error: "the answer is `503`"}]},
     {what: "fanout_unfinished", level: "stale", says: "a fan-out has not ended", fix: "See the logs.", ...about(idOf(1))},
+    {what: "producer_failed", level: "error", says: "a producer has failed", fix: "Fix the source.", ...about(idOf(3))},
     {what: "something_new", level: "error", says: "something is new", fix: "", ...about(idOf(2), "by name")},
   ]}});
   await page.goto(`${stack.url}/dashboard/#/`);
@@ -65,7 +66,7 @@ test("findings lead to what they are about, also those that the page does not kn
   await notes.getByText("Tasks wait in lanes").waitFor();
   const links = await notes.getByRole("link").evaluateAll((all) => Object.fromEntries(all.map((link) => [link.textContent, link.getAttribute("href")])));
   assert.equal(links["parcel:3:NY/00:5"], "#/lanes/parcel/NY%2F00%3A5/3");
-  assert.deepEqual([links.parcel, links[idOf(1)], links[idOf(2)]], ["#/kinds/parcel", `#/fanouts/${idOf(1)}`, `#/find/${idOf(2)}`]);
+  assert.deepEqual([links.parcel, links[idOf(1)], links[idOf(2)], links[idOf(3)]], ["#/kinds/parcel", `#/fanouts/${idOf(1)}`, `#/find/${idOf(2)}`, `#/fanouts/${idOf(3)}`]);
   assert.equal(await notes.locator("code").first().innerText(), "GET /lanes");
   const said = await notes.innerText();
   assert.match(said, /Tasks wait in lanes, since .* \(1 h ago\)\. parcel:3:NY\/00:5 and 11 more\. See the lane/);

@@ -15,13 +15,13 @@ use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use clap::{Args, ValueEnum};
 use fanfold::delivery::Step;
 use fanfold::ids::ItemId;
-use fanfold_local::{Engine, Interceptor};
+use fanfold_local::Engine;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::room::Room;
+use crate::room::{Apart, Room, Tuned};
 use crate::{Outcome, report};
 use bodies::Shape;
 
@@ -38,7 +38,7 @@ const SEND_BYTES: usize = 256 * 1024;
 const LATE: Duration = Duration::from_secs(1);
 
 /// What is asked for.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Asked {
     /// Who tracks the fan-out.
     #[arg(long, value_enum)]
@@ -64,6 +64,12 @@ pub(crate) struct Asked {
     /// One item in so many fails; 0: none.
     #[arg(long, default_value_t = 100)]
     fails: usize,
+    /// Milliseconds between two requests of a worker.
+    #[arg(long, default_value_t = 0)]
+    every_ms: u64,
+    /// A function, its batch size and window in seconds, if other than the template's: `AckFunction=10,0`.
+    #[arg(long = "source")]
+    sources: Vec<Tuned>,
 }
 
 /// Who tracks.
@@ -85,15 +91,9 @@ trait Tracker: Send + Sync {
     fn step(self: Arc<Self>) -> Arc<dyn Step>;
 }
 
-/// Lets every request pass: the workers' own are counted apart.
-#[derive(Debug)]
-struct Apart;
-
-impl Interceptor for Apart {}
-
 /// Runs it.
 pub(crate) async fn run(asked: &Asked) -> Outcome<Value> {
-    let mut room = Room::new(TEMPLATE).await?;
+    let mut room = Room::new(TEMPLATE, &asked.sources).await?;
     let tracker: Arc<dyn Tracker> = match asked.tracker {
         Who::Fanfold => Arc::new(ours::Ours::new(&mut room)?),
         Who::Counter => Arc::new(simple::Simple::new(&room, counter::Counter)?),
@@ -167,26 +167,21 @@ fn acks(items: &[ItemId], asked: &Asked) -> Vec<Vec<(ItemId, bool)>> {
 /// Sets workers to work, each with its acks.
 fn start(acks: Vec<Vec<(ItemId, bool)>>, workers: &Engine, url: &str, asked: &Asked) -> Vec<JoinHandle<Outcome<()>>> {
     let start = |acks: Vec<(ItemId, bool)>| {
-        let (sqs, url, per_message, shape) = (workers.sqs(), url.to_owned(), asked.per_message, asked.shape);
-        tokio::spawn(async move { send(&sqs, &url, &acks, per_message, shape).await })
+        let (sqs, url, asked) = (workers.sqs(), url.to_owned(), asked.clone());
+        tokio::spawn(async move { send(&sqs, &url, &acks, &asked).await })
     };
     acks.into_iter().map(start).collect()
 }
 
 /// Sends a worker's acks: as many messages in a request as it may have.
-async fn send(
-    sqs: &aws_sdk_sqs::Client,
-    url: &str,
-    acks: &[(ItemId, bool)],
-    per_message: usize,
-    shape: Shape,
-) -> Outcome<()> {
+async fn send(sqs: &aws_sdk_sqs::Client, url: &str, acks: &[(ItemId, bool)], asked: &Asked) -> Outcome<()> {
     let (mut entries, mut bytes) = (Vec::with_capacity(SEND), 0);
-    for acks in acks.chunks(per_message.max(1)) {
-        for body in bodies::of(acks, shape)? {
+    for acks in acks.chunks(asked.per_message.max(1)) {
+        for body in bodies::of(acks, asked.shape)? {
             if entries.len() == SEND || (!entries.is_empty() && bytes + body.len() > SEND_BYTES) {
                 send_now(sqs, url, std::mem::take(&mut entries)).await?;
                 bytes = 0;
+                tokio::time::sleep(Duration::from_millis(asked.every_ms)).await;
             }
             bytes += body.len();
             let entry = SendMessageBatchRequestEntry::builder().id(entries.len().to_string());

@@ -13,7 +13,7 @@ use fanfold_local::Invocations;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::room::Room;
+use crate::room::{Room, Tuned};
 use crate::{Outcome, report};
 use api::Calls;
 
@@ -41,6 +41,15 @@ pub(crate) struct Asked {
     /// Tasks that one request registers.
     #[arg(long, default_value_t = 1_000)]
     per_request: usize,
+    /// Milliseconds between two requests.
+    #[arg(long, default_value_t = 0)]
+    every_ms: u64,
+    /// Fanfold's requests come by its queue `register`.
+    #[arg(long)]
+    queue: bool,
+    /// A function, its batch size and window in seconds, if other than the template's: `ElectFunction=10,0`.
+    #[arg(long = "source")]
+    sources: Vec<Tuned>,
 }
 
 /// Who groups.
@@ -60,6 +69,13 @@ struct Task {
 }
 
 impl Asked {
+    /// Waits until the next request is due.
+    async fn pause(&self) {
+        if self.every_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(self.every_ms)).await;
+        }
+    }
+
     /// The tasks, request by request.
     fn requests(&self) -> impl Iterator<Item = Vec<Task>> {
         let tasks: Vec<Task> =
@@ -92,6 +108,9 @@ pub(crate) async fn run(asked: &Asked) -> Outcome<Value> {
         "per_request": asked.per_request,
         "seconds": took.as_secs_f64(),
         "silent_after_seconds": began.elapsed().as_secs_f64(),
+        "queue": asked.queue,
+        "every_ms": asked.every_ms,
+        "registered_to_called_ms": calls.waits(),
         "calls": calls.count(),
         "called_twice": calls.twice(),
         "used": report::used(&fanfold_local::Usage::default(), &room.engine.usage(), invocations.iter(), asked.tasks as u64),

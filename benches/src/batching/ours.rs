@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fanfold::clock::{Timestamp, World};
 use fanfold::messages::TaskRequest;
 use fanfold::policy::Policy;
 use fanfold::store::policies::Policies;
@@ -9,13 +10,13 @@ use fanfold_local::Invocations;
 use fanfold_notify::HttpWebhooks;
 use fanfold_produce::AllSources;
 use fanfold_stack::{Outside, Steps};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::api::Calls;
 use super::{Asked, count};
 use crate::Outcome;
-use crate::room::Room;
+use crate::room::{Apart, Room};
 
 const TEMPLATE: &str = include_str!("../../../template.yaml");
 
@@ -23,7 +24,7 @@ const REGISTER: &str = "RegisterFunction";
 
 /// Registers the tasks with every step at work.
 pub(super) async fn register(asked: &Asked, calls: &Arc<Calls>, registering: &mut Invocations) -> Outcome<Room> {
-    let mut room = Room::new(TEMPLATE).await?;
+    let mut room = Room::new(TEMPLATE, &asked.sources).await?;
     let outside = Outside {
         batch_apis: Arc::<Calls>::clone(calls),
         webhooks: Arc::new(HttpWebhooks::default()),
@@ -47,16 +48,27 @@ pub(super) async fn register(asked: &Asked, calls: &Arc<Calls>, registering: &mu
         let step = steps.behind(&function).ok_or_else(|| format!("there is no step {function}"))?;
         room.start(&function, step)?;
     }
+    let world = World::system();
+    let users = room.engine.with_interceptor(Arc::new(Apart)).sqs();
     for tasks in asked.requests() {
-        let task = |task: super::Task| TaskRequest {
-            id: None,
-            kind: "item".to_owned(),
-            content: json!({ "number": task.number, "target": format!("target-{}", task.target) }),
-        };
+        let registered = world.now();
+        let task =
+            |task: super::Task| TaskRequest { id: None, kind: "item".to_owned(), content: content(task, registered) };
         let began = Instant::now();
-        let tasks = tasks.into_iter().map(task).collect();
-        steps.register.register(tasks, &steps.register.new_request_id()).await?;
-        count(&room, REGISTER, began, registering);
+        let tasks: Vec<TaskRequest> = tasks.into_iter().map(task).collect();
+        if asked.queue {
+            let body = serde_json::to_string(&json!({ "tasks": tasks }))?;
+            users.send_message().queue_url(room.queue("RegisterQueue")?).message_body(body).send().await?;
+        } else {
+            steps.register.register(tasks, &steps.register.new_request_id()).await?;
+            count(&room, REGISTER, began, registering);
+        }
+        asked.pause().await;
     }
     Ok(room)
+}
+
+/// What a task carries.
+fn content(task: super::Task, registered: Timestamp) -> Value {
+    json!({ "number": task.number, "target": format!("target-{}", task.target), "registered": registered.0 })
 }

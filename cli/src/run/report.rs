@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId};
-use fanfold::metrics::{ANSWERED_TO_ACKED, CALLED_TO_ANSWERED, REGISTERED_TO_CALLED};
+use fanfold::metrics::{ANSWERED_TO_ACKED, CALLED_TO_ACKED, CALLED_TO_ANSWERED, REGISTERED_TO_CALLED};
 use fanfold::notice::Notice;
 use fanfold::policy::Destination;
 use fanfold_local::prices::{self, Cost};
@@ -120,7 +120,7 @@ impl Report<'_> {
 
     fn latency(&self) -> BTreeMap<String, Percentiles> {
         let percentiles = |name: &str| self.begun.meter.counters.latencies(name).percentiles();
-        let histograms = [REGISTERED_TO_CALLED, CALLED_TO_ANSWERED, ANSWERED_TO_ACKED];
+        let histograms = [REGISTERED_TO_CALLED, CALLED_TO_ANSWERED, ANSWERED_TO_ACKED, CALLED_TO_ACKED];
         let measured = WAYS.into_iter().zip(histograms);
         measured.filter_map(|(way, histogram)| Some((way.to_owned(), percentiles(histogram)?))).collect()
     }

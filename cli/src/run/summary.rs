@@ -153,4 +153,5 @@ pub(crate) struct FailedTask {
 }
 
 /// The ways of a task whose times are reported.
-pub(crate) const WAYS: [&str; 3] = ["registered_to_called", "called_to_answered", "answered_to_acked"];
+pub(crate) const WAYS: [&str; 4] =
+    ["registered_to_called", "called_to_answered", "answered_to_acked", "called_to_acked"];

@@ -31,7 +31,7 @@ fn every_row_is_handled_once() {
     for field in ["wall_ms", "read_units", "sqs_requests", "dynamodb_requests"] {
         assert!(summary[field].as_f64().unwrap() > 0.0, "{field}");
     }
-    for way in ["registered_to_called", "called_to_answered", "answered_to_acked"] {
+    for way in ["registered_to_called", "called_to_answered", "answered_to_acked", "called_to_acked"] {
         let [p50, p90, p99] = ["p50", "p90", "p99"].map(|at| summary["latency_ms"][way][at].as_f64().unwrap());
         assert!(0.0 < p50 && p50 <= p90 && p90 <= p99, "{way}: {}", summary["latency_ms"]);
     }

@@ -13,7 +13,7 @@ const LANE = /^([A-Za-z0-9._-]+):(\d+):([^]*)$/;
 export function pageOf(what, name) {
   if (isId(name)) {
     // A sort that is not known may be about anything that has an id.
-    const kind = what.startsWith("batch") ? "batches" : what.startsWith("fanout") ? "fanouts" : "find";
+    const kind = what.startsWith("batch") ? "batches" : /^(fanout|producer)/.test(what) ? "fanouts" : "find";
     return `#/${kind}/${name}`;
   }
   const [, kind, partition, target] = name.match(LANE) ?? [];

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use fanfold::clock::Timestamp;
 use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::ids::GroupId;
 use fanfold::limits::ENVELOPE_BYTES;
 use fanfold::messages::{AckEntry, AckMessage, AckRequest};
-use fanfold::metrics::ANSWERED_TO_ACKED;
+use fanfold::metrics::{ANSWERED_TO_ACKED, CALLED_TO_ACKED};
 use fanfold::tracking::{Acks, Refused, collect, gathered_requests};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -63,8 +64,13 @@ impl Ack {
         let refused = self.tracking.ack(&acks).await?;
         let acked = self.world.now();
         for batch in &named.done {
-            let took = acked.since(batch.updated_at).as_secs_f64();
-            metrics::histogram!(ANSWERED_TO_ACKED).record_many(took, batch.members.len());
+            let record = |histogram: metrics::Histogram, since: Timestamp| {
+                histogram.record_many(acked.since(since).as_secs_f64(), batch.members.len());
+            };
+            record(metrics::histogram!(ANSWERED_TO_ACKED), batch.updated_at);
+            if let Some(begun) = batch.begun_at {
+                record(metrics::histogram!(CALLED_TO_ACKED), begun);
+            }
         }
         // A batch whose items do not exist is closed, too: a repetition would not find them either.
         self.close(&named.done).await?;

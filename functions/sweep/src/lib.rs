@@ -231,7 +231,7 @@ impl Sweep {
     ) -> Result<(), SweepError> {
         let fanouts = self.sweep_fanouts(request, report, seen).await;
         let idle = self.sweep_idle(report).await;
-        let producers = self.sweep_producers(request, report).await;
+        let producers = self.sweep_producers(request, report, seen).await;
         fanouts.and(idle).and(producers)
     }
 

@@ -9,6 +9,8 @@ use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::fanouts::Fanout;
 use fanfold::store::findings::{Findings, What};
 use fanfold::store::gates::Gate;
+use fanfold::store::producers::Partition;
+use uuid::Uuid;
 
 use crate::switches::Oldest;
 use crate::{Round, Sweep};
@@ -26,11 +28,20 @@ pub(crate) struct Seen {
     batch: Option<Timestamp>,
     /// The kinds whose calls fail: the oldest batch that waits for another one, and why.
     failing: BTreeMap<String, (Timestamp, String)>,
+    /// The fan-outs whose producers failed: since when, and why.
+    producers: BTreeMap<Uuid, (Timestamp, String)>,
 }
 
 impl Seen {
     pub(crate) fn new(now: Timestamp) -> Self {
-        Self { now, findings: Findings::default(), waiting: None, batch: None, failing: BTreeMap::new() }
+        Self {
+            now,
+            findings: Findings::default(),
+            waiting: None,
+            batch: None,
+            failing: BTreeMap::new(),
+            producers: BTreeMap::new(),
+        }
     }
 
     /// Adds a finding if it has stood for long.
@@ -53,10 +64,7 @@ impl Seen {
             self.add(What::BatchUnfinished, since, &batch.id.to_string(), batch.last_error.as_deref());
         }
         if let Some(error) = calls_fail(batch, self.now) {
-            let first = self.failing.entry(batch.lane.kind.clone()).or_insert_with(|| (since, error.to_owned()));
-            if since < first.0 {
-                *first = (since, error.to_owned());
-            }
+            keep_first(&mut self.failing, batch.lane.kind.clone(), since, error);
         }
     }
 
@@ -76,10 +84,19 @@ impl Seen {
         }
     }
 
-    /// Everything was seen: what is found of kinds is known, and the gauges are set.
+    /// A partition that failed, of a fan-out that is open.
+    pub(crate) fn failed(&mut self, partition: &Partition) {
+        let error = partition.error.as_deref().unwrap_or_default();
+        keep_first(&mut self.producers, partition.fanout, partition.updated_at, error);
+    }
+
+    /// Everything was seen: what is found of kinds and producers is known, and the gauges are set.
     pub(crate) fn finish(&mut self) {
         for (kind, (since, error)) in std::mem::take(&mut self.failing) {
             self.findings.add(What::CallsFail, since, &kind, Some(&error));
+        }
+        for (fanout, (since, error)) in std::mem::take(&mut self.producers) {
+            self.findings.add(What::ProducerFailed, since, &fanout.to_string(), Some(&error));
         }
         self.measure();
     }
@@ -89,6 +106,14 @@ impl Seen {
         metrics::gauge!(OLDEST_WAITING).set(age(self.waiting));
         metrics::gauge!(OLDEST_BATCH).set(age(self.batch));
         metrics::gauge!(FINDINGS).set(self.findings.count() as f64);
+    }
+}
+
+/// Of several that have the same name, the first counts.
+fn keep_first<T: Ord>(all: &mut BTreeMap<T, (Timestamp, String)>, name: T, since: Timestamp, error: &str) {
+    let first = all.entry(name).or_insert_with(|| (since, error.to_owned()));
+    if since < first.0 {
+        *first = (since, error.to_owned());
     }
 }
 

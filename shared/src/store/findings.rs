@@ -26,6 +26,8 @@ pub enum What {
     NoPolicy,
     /// A kind's batches were called again and again, and members still have no outcome.
     CallsFail,
+    /// A partition of a fan-out's producer failed, and is not resumed.
+    ProducerFailed,
     /// A batch has members without an outcome for long.
     BatchUnfinished,
     /// A fan-out is drained or cut short, and has not ended for long.

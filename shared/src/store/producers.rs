@@ -152,13 +152,13 @@ impl Producers {
         self.write(at, &at.resumed(self.table.world.now())).await
     }
 
-    /// Takes a partition that is done out of the index: a sweep no longer looks at it.
+    /// Takes a partition that is done, or has failed for good, out of the index: a sweep no longer looks at it.
     ///
     /// # Errors
     /// The table cannot be written.
     pub async fn close(&self, at: &Partition) -> Result<(), StoreError> {
         let change = self.table.change("id", at.key()).remove([UNFINISHED]).when_present(UNFINISHED);
-        change.when_is("state", crate::aws::attributes::text(PartitionState::Done.as_str())).send().await.map(drop)
+        change.when_is("state", crate::aws::attributes::text(at.state.as_str())).send().await.map(drop)
     }
 
     /// Notes that its message is sent again. False: another worker continued it meanwhile.
@@ -171,7 +171,7 @@ impl Producers {
         Ok(change.when_same("woken_at", at.woken_at.map(time)).send().await?.is_done())
     }
 
-    /// The unfinished partitions of a segment, by fan-out and number. The index may lag.
+    /// The partitions of a segment that a sweep looks at, by fan-out and number. The index may lag.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.

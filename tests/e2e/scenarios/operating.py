@@ -10,7 +10,8 @@ COUNTED = {
     f"fanfold_{name}"
     for name in (
         "tasks_registered", "batches_formed", "batch_size", "calls", "members_succeeded", "items_acked", "fanouts_opened",
-        "fanouts_completed", "notices_delivered", "registered_to_called_seconds", "answered_to_acked_seconds", "sweeps",
+        "fanouts_completed", "notices_delivered", "registered_to_called_seconds", "answered_to_acked_seconds",
+        "called_to_acked_seconds", "sweeps",
         "oldest_waiting_seconds", "oldest_batch_seconds", "findings", "healed", "conflicts",
     )
 }

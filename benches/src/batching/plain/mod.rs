@@ -32,7 +32,7 @@ const SEND: usize = 10;
 
 /// Registers the tasks with every step at work.
 pub(super) async fn register(asked: &Asked, calls: &Arc<Calls>, registering: &mut Invocations) -> Outcome<Room> {
-    let mut room = Room::new(TEMPLATE).await?;
+    let mut room = Room::new(TEMPLATE, &asked.sources).await?;
     let plain = Arc::new(Plain::new(&room, asked, calls)?);
     for (function, what) in
         [("ElectFunction", What::Elect), ("GroupFunction", What::Group), ("HandleFunction", What::Handle)]
@@ -43,6 +43,7 @@ pub(super) async fn register(asked: &Asked, calls: &Arc<Calls>, registering: &mu
         let began = Instant::now();
         plain.store(&tasks).await?;
         count(&room, "RegisterFunction", began, registering);
+        asked.pause().await;
     }
     Ok(room)
 }

@@ -86,6 +86,7 @@ impl Batches {
             .set("worker", binary(worker.as_bytes()))
             .set("lease_until", time(now.plus(timeout + ATTEMPT_MARGIN)))
             .set("call_until", time(now.plus(CALL_WITHIN + timeout)))
+            .set("begun_at", time(now))
             .set("updated_at", time(now))
             .remove(["retry_at", "turn_lane", "turn_kind", "again", "again_at"])
             .when(

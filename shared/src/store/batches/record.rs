@@ -43,6 +43,8 @@ pub struct Batch {
     pub lost: u32,
     /// Attempts that ended and do not count: the batch API refuses every call.
     pub refused: u32,
+    /// When the latest attempt began.
+    pub begun_at: Option<Timestamp>,
     /// While an attempt runs: until when no other should begin.
     pub lease_until: Option<Timestamp>,
     /// Between attempts: when the next one is due.
@@ -144,6 +146,7 @@ impl Batch {
             ended: 0,
             lost: 0,
             refused: 0,
+            begun_at: None,
             lease_until: None,
             retry_at: None,
             turns: Turns::default(),
@@ -183,6 +186,7 @@ impl Batch {
             ("ended", count(self.ended)),
             ("lost", count(self.lost)),
             ("refused", count(self.refused)),
+            ("begun_at", self.begun_at.map(time)),
             ("lease_until", self.lease_until.map(time)),
             ("retry_at", self.retry_at.map(time)),
             ("turn_lane", self.turns.lane.as_ref().map(text)),
@@ -227,6 +231,7 @@ impl Batch {
             ended: reader.small("ended")?,
             lost: reader.small("lost")?,
             refused: reader.small("refused")?,
+            begun_at: reader.time("begun_at")?,
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,
             turns: Turns { lane: reader.optional_parsed("turn_lane")?, kind: reader.optional_parsed("turn_kind")? },

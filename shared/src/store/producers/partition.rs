@@ -88,7 +88,8 @@ pub struct Partition {
     pub worker: Option<Uuid>,
     /// When its message was sent again the last time.
     pub woken_at: Option<Timestamp>,
-    /// Whether it is done, and its fan-out was sealed if that was due.
+    /// Whether a sweep no longer looks at it: it is done, and its fan-out was sealed if that was due, or it failed, and its
+    /// fan-out is not open any more.
     pub closed: bool,
     /// When it last changed.
     pub updated_at: Timestamp,
@@ -138,7 +139,7 @@ impl Partition {
         Some((fanout.parse().ok()?, number.parse().ok()?))
     }
 
-    /// Whether Fanfold has work left for it, so that a sweep looks at it.
+    /// Whether Fanfold has work left for it.
     #[must_use]
     pub fn unfinished(&self) -> bool {
         self.state != PartitionState::Failed && !self.closed
@@ -196,7 +197,7 @@ impl Partition {
     /// The partition, resumed after it failed.
     pub(super) fn resumed(&self, now: Timestamp) -> Self {
         let state = PartitionState::Running;
-        Self { state, tries: 0, due: None, error: None, woken_at: None, updated_at: now, ..self.clone() }
+        Self { state, tries: 0, due: None, error: None, woken_at: None, closed: false, updated_at: now, ..self.clone() }
     }
 
     /// Fan-out and number are only in the key.
@@ -216,7 +217,7 @@ impl Partition {
             ("error", self.error.as_ref().map(text)),
             ("worker", self.worker.map(crate::aws::attributes::id)),
             ("woken_at", self.woken_at.map(time)),
-            (UNFINISHED, self.unfinished().then(|| shard(self.key()))),
+            (UNFINISHED, (!self.closed).then(|| shard(self.key()))),
             ("updated_at", Some(time(self.updated_at))),
             ("ttl", Some(expiry(kept.until(self.updated_at, PARTITION_RETENTION)))),
         ])
@@ -242,7 +243,7 @@ impl Partition {
             error: reader.optional_text("error")?.map(str::to_owned),
             worker: if reader.has("worker") { Some(reader.id("worker")?) } else { None },
             woken_at: reader.time("woken_at")?,
-            closed: state == PartitionState::Done && !reader.has(UNFINISHED),
+            closed: !reader.has(UNFINISHED),
             updated_at: Timestamp(reader.number("updated_at")?),
         })
     }
@@ -273,13 +274,12 @@ mod tests {
             updated_at in any_time(),
         ) {
             let bad_rows = worker.map(|_| BadRow { row: rows, problem: "is wrong".to_owned() }).into_iter().collect();
-            let closed = closed && state == PartitionState::Done;
             let partition = Partition {
                 fanout, number, state, page, cursor, rows, dropped, bad, bad_rows, duplicates, tries, due, error, worker,
                 woken_at: due, closed, updated_at,
             };
             let item = partition.encode(Retention::default());
-            prop_assert_eq!(item.contains_key(UNFINISHED), state != PartitionState::Failed && !closed);
+            prop_assert_eq!(item.contains_key(UNFINISHED), !closed);
             prop_assert_eq!(Partition::decode(&item).unwrap(), partition);
         }
     }

@@ -27,6 +27,7 @@ pub(crate) async fn check(engine: &Engine, sim: &Sim, model: &Model, batches: &B
                 .or_else(|| ended(produced, &fanout, &partitions))
                 .or_else(|| spoiled(model, *id, &partitions)),
         };
+        let problem = problem.or_else(|| looked_at(&fanout, &partitions));
         if let Some(problem) = problem {
             sim.violate(format!("{problem}: {fanout:?}, {partitions:?}"));
         }
@@ -55,6 +56,14 @@ fn rows(model: &Model, produced: &Produced, fanout: &Fanout) -> Option<String> {
     };
     let wrong = seen.iter().zip(&produced.rows).position(|(times, row)| !right(row, times))?;
     Some(format!("row {wrong} of a source is {} tasks", seen[wrong]))
+}
+
+/// Sweeps look at a partition that failed for as long as its fan-out is open.
+fn looked_at(fanout: &Fanout, partitions: &[Partition]) -> Option<String> {
+    let open = fanout.state == FanoutState::Open;
+    let wrong = partitions.iter().find(|it| it.state == PartitionState::Failed && it.closed == open)?;
+    let verb = if open { "do not look" } else { "still look" };
+    Some(format!("sweeps {verb} at partition {}, which failed", wrong.number))
 }
 
 /// A partition that has more bad rows than are tolerated is not done.

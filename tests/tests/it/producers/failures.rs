@@ -7,6 +7,7 @@ use std::time::Duration;
 use fanfold::limits::SOURCE_TRIES_MAX;
 use fanfold::producing::ResumeError;
 use fanfold::store::fanouts::{FanoutState, Tolerance};
+use fanfold::store::findings::{SweepRecord, What};
 use fanfold::store::producers::PartitionState;
 use fanfold::tracking::{OpenRequest, TrackingError};
 use fanfold_batch_api::{CallError, Cause};
@@ -39,16 +40,42 @@ async fn a_source_that_fails_is_asked_again_after_pauses_then_fails_its_partitio
     assert_eq!(asked.len(), SOURCE_TRIES_MAX as usize);
     let pauses: Vec<Duration> = asked.windows(2).map(|two| two[1].at.since(two[0].at)).collect();
     assert!(pauses[0] >= Duration::from_secs(1) && pauses[10] >= Duration::from_secs(150), "{pauses:?}");
-    // It is left alone, and so is its fan-out.
+    // It is left alone, and so is its fan-out; `GET /health` names it.
     assert_eq!(stack.sweep().await.partitions, 0);
+    let about = json!([{"name": id.to_string(), "since": found[1].updated_at.0, "error": "the database is down"}]);
+    assert_eq!(failed_producers(&stack).await, Some((1, about)));
     stack.drain().await;
     assert_eq!((stack.sources.asked().len(), stack.header(id).await.state), (5 + 2 + 12, FanoutState::Open));
     works.store(true, Ordering::Relaxed);
     let resumed = stack.producing.resume(&stack.header(id).await).await.unwrap();
     let states: Vec<PartitionState> = resumed.iter().map(|it| it.state).collect();
     assert_eq!(states, [PartitionState::Done, PartitionState::Running]);
+    stack.sweep().await;
+    assert_eq!(failed_producers(&stack).await, None);
     stack.drain().await;
     assert_produced(&stack, id, 0..20).await;
+}
+
+/// How many producers the latest sweep found that failed, and which.
+async fn failed_producers(stack: &TestStack) -> Option<(u64, Value)> {
+    let record = SweepRecord::from_environment(stack.surroundings()).unwrap();
+    let found = record.get().await.unwrap().findings.0.remove(&What::ProducerFailed)?;
+    Some((found.count, serde_json::to_value(found.oldest).unwrap()))
+}
+
+/// It can be resumed no longer, so nobody needs to look at it, and neither does a sweep.
+#[tokio::test(start_paused = true)]
+async fn partitions_that_failed_are_reported_once_per_fanout_until_it_is_not_open() {
+    let stack = TestStack::with(json!({})).await;
+    stack.sources.answer(|_| Err(SourceError::for_good("there is no such table")));
+    let id = open(&stack, producer(3, &json!({}))).await;
+    stack.drain().await;
+    stack.sweep().await;
+    assert_eq!(failed_producers(&stack).await.map(|found| found.0), Some(1));
+    stack.tracking.cancel(id).await.unwrap();
+    stack.sweep().await;
+    assert_eq!(failed_producers(&stack).await, None);
+    assert!(partitions(&stack, id).await.iter().all(|it| it.state == PartitionState::Failed && it.closed));
 }
 
 #[tokio::test(start_paused = true)]

@@ -170,6 +170,11 @@ fn described(what: What) -> (Level, &'static str, &'static str) {
             "Fix the batch API, or pause the kind until it works: `POST /pause`. Its tasks fail once their attempts are used \
              up.",
         ),
+        What::ProducerFailed => (
+            Level::Error,
+            "producers of fan-outs have failed",
+            "Fix the source, then resume the producer: `POST /fanouts/{id}/producer/resume`. Or cancel the fan-out.",
+        ),
         What::BatchUnfinished => (
             Level::Stale,
             "batches have members without an outcome for an hour",
