@@ -8,7 +8,7 @@ LARGE = 1_000_000
 
 def run(bench):
     usual = [10_000, 30_000, 100_000, 300_000]
-    sizes = bench.of(usual=usual, short=usual[:3], full=[*usual, 1_000_000, 3_000_000], smallest=[300])
+    sizes = bench.of(usual=usual, short=usual[:3], full=[*usual, 1_000_000, 3_000_000, 10_000_000], smallest=[300])
     memory, disk = [], []
     for tasks in sizes:
         with tasks_folder(bench, tasks) as folder:

@@ -52,7 +52,8 @@ fn text(batch: &Value) -> String {
     row("lane", batch["lane"].as_str().map(shown));
     row("formed", batch["created_at"].as_u64().map(moment));
     row("changed", batch["updated_at"].as_u64().map(moment));
-    row("attempts", batch["attempts"].as_u64().map(|count| HumanCount(count).to_string()));
+    row("attempts", batch["attempts"].as_u64().map(|count| attempts(count, batch["refused"].as_u64().unwrap_or(0))));
+    row("latest began", batch["begun_at"].as_u64().map(moment));
     row("next attempt", batch["retry_at"].as_u64().map(moment));
     row("answer until", batch["answers_until"].as_u64().map(moment));
     row("parts to call", batch["parts"].as_u64().map(|count| HumanCount(count).to_string()));
@@ -64,6 +65,14 @@ fn text(batch: &Value) -> String {
         lines.extend([String::new(), request(&batch["request"])]);
     }
     lines.join("\n")
+}
+
+/// How many attempts have begun, and how many of these do not count.
+fn attempts(count: u64, refused: u64) -> String {
+    match refused {
+        0 => HumanCount(count).to_string(),
+        _ => format!("{} ({} refused, which do not count)", HumanCount(count), HumanCount(refused)),
+    }
 }
 
 fn request(of: &Value) -> String {

@@ -63,7 +63,8 @@ export function BatchView({id}) {
     <${Problem} error=${error} />
     <${Facts} facts=${[
       ["Id", html`<span class="id">${batch.id}</span>`], ["Kind", batch.kind], ["Target", batch.target], ["Lane", html`<span class="id">${batch.lane}</span>`],
-      ["Attempts", count(batch.attempts)], ["Parts still to be called", batch.parts && count(batch.parts)],
+      ["Attempts", batch.refused > 0 ? `${count(batch.attempts)} (${count(batch.refused)} refused, which do not count)` : count(batch.attempts)],
+      ["Latest attempt began", batch.begun_at && html`<${Ago} at=${batch.begun_at} />`], ["Parts still to be called", batch.parts && count(batch.parts)],
       ["Formed", html`<${Ago} at=${batch.created_at} />`], ["Last changed", html`<${Ago} at=${batch.updated_at} />`],
       ["Called again", batch.retry_at && html`<${Ago} at=${batch.retry_at} />`],
       ["Answered later, until", batch.answers_until && moment(batch.answers_until)],

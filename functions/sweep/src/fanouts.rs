@@ -1,6 +1,7 @@
 //! Fan-outs that are drained but not ended, whose end has work left (an ack, a task, a notice), or whose progress is to be
 //! reported.
 
+use fanfold::aws::Extent;
 use fanfold::clock::Timestamp;
 use fanfold::limits::{FEW_SHARDS, LOOKS_PER_SHARD_MAX, SWEEP_CLOSES_MAX};
 use fanfold::messages::About;
@@ -20,7 +21,7 @@ impl Sweep {
         seen: &mut Seen,
     ) -> Result<(), SweepError> {
         let horizon = self.horizon(request);
-        for segment in self.segments() {
+        for segment in self.segments(self.tracking.fanouts.ending_extent().await?) {
             let ids = self.tracking.fanouts.ending(segment).await?;
             for fanout in self.tracking.fanouts.get_many(&ids).await? {
                 seen.fanout(&fanout);
@@ -74,8 +75,9 @@ impl Sweep {
 
     /// Ends fan-outs to which nothing happened for longer than their limit. Reads only those that are due for a look.
     pub(crate) async fn sweep_idle(&self, report: &mut SweepReport) -> Result<(), SweepError> {
+        let watched = self.tracking.fanouts.watched_extent().await? != Extent::Empty;
         for shard in 0..FEW_SHARDS {
-            let ids = self.tracking.fanouts.to_look_at(shard, LOOKS_PER_SHARD_MAX).await?;
+            let ids = self.tracking.fanouts.to_look_at(shard, LOOKS_PER_SHARD_MAX, watched).await?;
             for fanout in self.tracking.fanouts.get_many(&ids).await? {
                 report.fanouts += u64::from(self.tracking.expire(fanout).await?);
             }

@@ -27,7 +27,7 @@ impl Sweep {
     ) -> Result<(), SweepError> {
         let request = round.request;
         let mut cleared = BTreeSet::new();
-        for segment in self.segments() {
+        for segment in self.segments(self.locks.busy_extent().await?) {
             let lanes = self.locks.busy(segment).await?;
             for lanes in lanes.chunks(KEYS_PER_READ_MAX) {
                 let locks = self.locks.get_many(lanes, true).await?;
@@ -81,7 +81,7 @@ impl Sweep {
         let horizon = self.horizon(request);
         let half = self.world.now().minus(BUNDLED_RETENTION / 2);
         let (mut woken, mut oldest, mut notes) = (BTreeSet::new(), Oldest::new(), Vec::new());
-        for segment in self.segments() {
+        for segment in self.segments(self.tasks.pending_extent().await?) {
             let (mut lanes, mut bundles) = (BTreeSet::new(), Vec::new());
             let visit = |pending: Pending, lane: Lane| {
                 let neglected = request.workers_dead || pending.created_at() <= half;

@@ -12,7 +12,7 @@ mod switches;
 
 use std::time::Duration;
 
-use fanfold::aws::{Queue, QueueError, Segment, StoreError};
+use fanfold::aws::{Extent, Queue, QueueError, Segment, StoreError};
 use fanfold::clock::{Timestamp, World};
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::control::{Cancelling, Switchboard};
@@ -235,10 +235,16 @@ impl Sweep {
         fanouts.and(idle).and(producers)
     }
 
-    /// The segments of a sparse index, begun anywhere, so that a sweep that times out favours none.
-    fn segments(&self) -> impl Iterator<Item = Segment> + use<> {
+    /// The segments in which a sparse index is read. If there is much in it, they begin anywhere, so that a sweep that times out
+    /// favours none.
+    fn segments(&self, extent: Extent) -> impl Iterator<Item = Segment> + use<> {
+        let of = match extent {
+            Extent::Empty => 0,
+            Extent::Little => 1,
+            Extent::Much => SWEEP_SEGMENTS,
+        };
         let first = i32::try_from(self.world.random.next() % SWEEP_SEGMENTS as u64).unwrap_or(0);
-        (0..SWEEP_SEGMENTS).map(move |at| Segment { number: (first + at) % SWEEP_SEGMENTS, of: SWEEP_SEGMENTS })
+        (0..of).map(move |at| Segment { number: (first + at) % of, of })
     }
 
     /// The moment before which a message must have been due to be taken for lost.

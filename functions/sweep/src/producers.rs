@@ -24,7 +24,7 @@ impl Sweep {
     ) -> Result<(), SweepError> {
         let producers = &self.producing.producers;
         let mut open = Open::new();
-        for segment in self.segments() {
+        for segment in self.segments(producers.unfinished_extent().await?) {
             for names in producers.unfinished(segment).await?.chunks(KEYS_PER_READ_MAX) {
                 for partition in producers.get_many(names).await? {
                     // The index may lag behind.

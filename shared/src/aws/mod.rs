@@ -17,7 +17,7 @@ pub use attributes::Item;
 pub(crate) use change::Change;
 pub use error::StoreError;
 pub(crate) use error::said;
-pub use page::{Looked, Segment};
+pub use page::{Extent, Looked, Segment};
 pub(crate) use page::{Range, Section};
 pub use queue::{Queue, QueueError, sendable};
 pub(crate) use statements::RefusedWrite;

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::attributes::text;
 use super::{Item, StoreError, Table};
-use crate::limits::ITEMS_PER_PAGE_MAX;
+use crate::limits::{ITEMS_PER_PAGE_MAX, LITTLE_MAX};
 
 /// A section of an index.
 #[derive(Clone, Debug)]
@@ -59,6 +59,17 @@ pub struct Segment {
 impl Segment {
     /// Everything.
     pub const ALL: Self = Self { number: 0, of: 1 };
+}
+
+/// How much there is in an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Nothing.
+    Empty,
+    /// Less than [`LITTLE_MAX`] items.
+    Little,
+    /// More.
+    Much,
 }
 
 /// The result of a search through an index.
@@ -171,6 +182,16 @@ impl Table {
             }
         }
         Ok(Looked::TooMany)
+    }
+
+    /// How much an index has, as it shows it: it may lag behind.
+    pub(crate) async fn extent(&self, index: &'static str) -> Result<Extent, StoreError> {
+        let (items, next) = self.scan_page(index, LITTLE_MAX, None).await?;
+        Ok(match next {
+            Some(_) => Extent::Much,
+            None if items.is_empty() => Extent::Empty,
+            None => Extent::Little,
+        })
     }
 
     /// Hands `visit` every item of a share of the table, or of an index; an index may lag behind.

@@ -25,7 +25,7 @@ use super::groups::{CHILDREN, Cleared, GroupRecord, TASKS, mark};
 use super::notices::Notices;
 use super::shards::shard;
 use crate::aws::attributes::{Reader, binary, count, number, text, time};
-use crate::aws::{Change, Segment, StoreError, Table, Write};
+use crate::aws::{Change, Extent, Segment, StoreError, Table, Write};
 
 pub(crate) use self::actions::EndedGroups;
 pub use self::estimated::{Count, Mode};
@@ -203,6 +203,14 @@ impl Fanouts {
     #[must_use]
     pub fn notices(&self) -> Notices {
         Notices::new(self.table.clone(), "id", true)
+    }
+
+    /// How many fan-outs a sweep looks at. The index may lag.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub async fn ending_extent(&self) -> Result<Extent, StoreError> {
+        self.table.extent(ENDING).await
     }
 
     /// Ids of the fan-outs of a segment that a sweep looks at: see [`Fanout::ending`].

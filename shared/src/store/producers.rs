@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use uuid::Uuid;
 
 use crate::aws::attributes::{Reader, expiry, number, time};
-use crate::aws::{Segment, StoreError, Table, Write};
+use crate::aws::{Extent, Segment, StoreError, Table, Write};
 use crate::clock::Timestamp;
 use crate::limits::{PAGE_RETENTION, PARTITION_RETENTION};
 
@@ -169,6 +169,14 @@ impl Producers {
         let change = self.table.change("id", at.key()).set("woken_at", time(self.table.world.now()));
         let change = change.when_is("updated_at", time(at.updated_at)).when_present(UNFINISHED);
         Ok(change.when_same("woken_at", at.woken_at.map(time)).send().await?.is_done())
+    }
+
+    /// How many partitions a sweep looks at. The index may lag.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub async fn unfinished_extent(&self) -> Result<Extent, StoreError> {
+        self.table.extent(UNFINISHED).await
     }
 
     /// The partitions of a segment that a sweep looks at, by fan-out and number. The index may lag.

@@ -49,6 +49,11 @@ struct BatchView {
     status: BatchStatus,
     /// How many attempts have begun.
     attempts: u32,
+    /// How many of them do not count, because the batch API refuses every call.
+    refused: u32,
+    /// When the latest attempt began, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    begun_at: Option<u64>,
     /// When the next attempt is due, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_at: Option<u64>,
@@ -107,7 +112,8 @@ async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<B
     let batch = find(&api, id).await?;
     let member = |(slot, id): (usize, &TaskId)| {
         let (outcome, error) = outcome(&batch, slot);
-        MemberView { id: *id, outcome, error, code: batch.code(slot).map(str::to_owned) }
+        let code = batch.code(slot).filter(|_| outcome == MemberState::Failed);
+        MemberView { id: *id, outcome, error, code: code.map(str::to_owned) }
     };
     let members = batch.members.ids().iter().enumerate().map(member).collect();
     Ok(Json(BatchView {
@@ -117,6 +123,8 @@ async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<B
         partition: batch.lane.partition,
         status: batch.status,
         attempts: batch.attempts,
+        refused: batch.refused,
+        begun_at: batch.begun_at.map(|at| at.0),
         retry_at: batch.retry_at.map(|at| at.0),
         answers_until: batch.later.as_ref().map(|later| later.until.0),
         dev_session: batch.dev_session,

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::opened::{IndexState, OPENED, STANDS, looked_at_by};
 use super::{Fanout, FanoutState, Fanouts};
 use crate::aws::attributes::{Reader, binary, time};
-use crate::aws::{Range, Section, StoreError};
+use crate::aws::{Extent, Range, Section, StoreError};
 use crate::clock::Timestamp;
 #[cfg(doc)]
 use crate::limits::FEW_SHARDS;
@@ -62,18 +62,29 @@ impl IdleLimit {
 }
 
 impl Fanouts {
-    /// Ids of the fan-outs of a shard, of [`FEW_SHARDS`], whose next look is due. At most `limit` that are watched, and as many
-    /// that were not looked at since they were opened.
+    /// How many fan-outs are watched. The index may lag.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub async fn watched_extent(&self) -> Result<Extent, StoreError> {
+        self.table.extent(IDLE).await
+    }
+
+    /// Ids of the fan-outs of a shard, of [`FEW_SHARDS`], whose next look is due. At most `limit` that were not looked at since they
+    /// were opened, and if any are `watched`, as many of these.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
-    pub async fn to_look_at(&self, shard: u64, limit: usize) -> Result<Vec<Uuid>, StoreError> {
+    pub async fn to_look_at(&self, shard: u64, limit: usize, watched: bool) -> Result<Vec<Uuid>, StoreError> {
         let now = self.table.world.now();
-        let (watched, new) = (Range::UpTo(time(now)), Range::UpTo(binary(&looked_at_by(now))));
-        let sections = [
-            Section { range: Some((LOOK_AT, watched)), limit, ..Section::all(IDLE, shard) },
-            Section { range: Some((OPENED, new)), limit, ..Section::keyed(OPENED, STANDS, IndexState::New.nth(shard)) },
-        ];
+        let new = Section {
+            range: Some((OPENED, Range::UpTo(binary(&looked_at_by(now))))),
+            limit,
+            ..Section::keyed(OPENED, STANDS, IndexState::New.nth(shard))
+        };
+        let of_watched =
+            || Section { range: Some((LOOK_AT, Range::UpTo(time(now)))), limit, ..Section::all(IDLE, shard) };
+        let sections = [new].into_iter().chain(watched.then(of_watched));
         let found = try_join_all(sections.map(|section| self.table.query(section))).await?;
         found.iter().flatten().map(|item| Reader::new("fanouts", "id", item).parsed("id")).collect()
     }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::Locks;
 use super::record::{ACTIVE, CLOSING, HOLDER, IN_FLIGHT, TTL, WAITING};
 use crate::aws::attributes::{Reader, item, number, text};
-use crate::aws::{Looked, Segment, StoreError};
+use crate::aws::{Extent, Looked, Segment, StoreError};
 use crate::lane::Lane;
 use crate::limits::{KEYS_PER_READ_MAX, LANE_RETENTION};
 use crate::store::pace::spent_by;
@@ -13,6 +13,14 @@ use crate::store::places::ID;
 use crate::store::shards::shard;
 
 impl Locks {
+    /// How many lanes were busy when last looked at.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub async fn busy_extent(&self) -> Result<Extent, StoreError> {
+        self.0.extent(ACTIVE).await
+    }
+
     /// The lanes of a segment that were busy when last looked at.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::record::{self, ID, PENDING};
 use super::{Tasks, bundles, cancel};
 use crate::aws::attributes::{Reader, item, text};
-use crate::aws::{Item, Looked, Section, Segment, StoreError};
+use crate::aws::{Extent, Item, Looked, Section, Segment, StoreError};
 use crate::clock::Timestamp;
 use crate::grouping::Rank;
 use crate::ids::TaskId;
@@ -157,6 +157,14 @@ impl Tasks {
             }
             start = next;
         }
+    }
+
+    /// How much waits, as the sparse index shows it.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub async fn pending_extent(&self) -> Result<Extent, StoreError> {
+        self.table.extent(PENDING).await
     }
 
     /// One segment of the sparse index of what waits, page by page: hands `visit` each record with its lane. Returns the ids of

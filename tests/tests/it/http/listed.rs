@@ -190,7 +190,7 @@ async fn those_that_a_sweep_watches_are_listed_like_others() {
     let due = async || {
         let mut due = 0;
         for shard in 0..FEW_SHARDS {
-            due += server.stack.tracking.fanouts.to_look_at(shard, LOOKS_PER_SHARD_MAX).await.unwrap().len();
+            due += server.stack.tracking.fanouts.to_look_at(shard, LOOKS_PER_SHARD_MAX, true).await.unwrap().len();
         }
         due
     };

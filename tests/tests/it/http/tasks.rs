@@ -127,6 +127,22 @@ async fn a_whole_batch_that_failed_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn attempts_that_do_not_count_are_told_from_those_that_do() {
+    for (status, counts) in [(401, false), (500, true)] {
+        let (_, api) = ScriptedApi::answering(status);
+        let server = Server::over(TestStack::new(parcel(json!({})), api, Crash::never()).await);
+        let answer = server.post("/tasks", json!({"tasks": orders("117", 0..1)})).await.ok(202);
+        server.stack.seconds(30).await;
+        let task = server.get(&format!("/tasks/{}", ids(&answer, "registered")[0])).await.ok(200);
+        let batch = server.get(&format!("/batches/{}", task["batch"].as_str().unwrap())).await.ok(200);
+        let [attempts, refused, formed, begun] =
+            ["attempts", "refused", "created_at", "begun_at"].map(|field| batch[field].as_u64().unwrap());
+        assert!(attempts > 0 && refused == if counts { 0 } else { attempts }, "{status}: {batch}");
+        assert!(formed <= begun && begun <= server.stack.world.now().0, "{batch}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_repeated_registration_gives_the_same_tasks() {
     let server = Server::start().await;
     let body = json!({"tasks": orders("117", 0..3)});
