@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The benches: measures Fanfold beside simpler algorithms and peers, and writes docs/BENCHMARKS.md.
 
-    benches/run.py                    every part, some 10 minutes on a quiet machine with two cores
+    benches/run.py                    every part, some 20 minutes on a quiet machine with two cores
     benches/run.py --short            with fewer lanes and tasks
     benches/run.py --only acks peers  some parts
     benches/run.py --full             the largest sizes, too (hours)

@@ -16,9 +16,9 @@ the embedded DynamoDB and SQS. Write units, read units, requests and invocations
 counted as AWS would bill them. Times, memory and processor seconds are those of this machine. On AWS every request takes
 some milliseconds, and thousands run side by side.
 
-<!-- not run: takes ten minutes -->
+<!-- not run: takes twenty minutes -->
 ```sh
-benches/run.py                    # every part, some 10 minutes on a quiet machine with two cores
+benches/run.py                    # every part, some 20 minutes on a quiet machine with two cores
 benches/run.py --short            # with fewer lanes and tasks
 benches/run.py --only acks peers  # some parts
 benches/run.py --full             # the largest sizes, too

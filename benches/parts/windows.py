@@ -16,19 +16,20 @@ def run(bench):
     # Requests of ten tasks: a hundred in a second, or one.
     loads = {"1,000 tasks per second": (bench.of(usual=20_000, smallest=200), 10), "10 tasks per second": (bench.of(usual=200, smallest=20), 1_000)}
     items = bench.of(usual=20_000, smallest=200)
+    sources = bench.of(usual=SOURCES, smallest={name: SOURCES[name] for name in ["as deployed", "both without"]})
 
-    def batching(load, sources):
+    def batching(load, tuning):
         tasks, every = loads[load]
         options = ["--algorithm", "fanfold", "--tasks", tasks, "--targets", 100, "--linger", 1, "--per-request", 10, "--queue"]
-        return bench.engine("batching", *options, "--every-ms", every, *tuned(sources))
+        return bench.engine("batching", *options, "--every-ms", every, *tuned(tuning))
 
-    def acks(sources):
+    def acks(tuning):
         options = ["--tracker", "fanfold", "--items", items, "--per-message", 1, "--ackers", 1, "--every-ms", 10, "--times", 1]
-        return bench.engine("acks", *options, *tuned(sources))
+        return bench.engine("acks", *options, *tuned(tuning))
 
     return {
-        "batching": {load: {name: batching(load, sources) for name, sources in SOURCES.items()} for load in loads},
-        "acks": {name: acks(sources) for name, sources in ACKS.items()},
+        "batching": {load: {name: batching(load, tuning) for name, tuning in sources.items()} for load in loads},
+        "acks": {name: acks(tuning) for name, tuning in ACKS.items()},
     }
 
 
