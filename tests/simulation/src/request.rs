@@ -109,7 +109,9 @@ impl Request {
             if delay > 0 { format!("{text} in {delay}s") } else { text.to_owned() }
         });
         let names = entries.collect::<Vec<_>>().join(" ");
-        let kind = format!("{operation} {}", queue.trim_end_matches("Queue"));
+        // Dead-letter queues are all asked alike.
+        let asked = if queue.ends_with("DeadLetterQueue") { "DeadLetter" } else { queue.trim_end_matches("Queue") };
+        let kind = format!("{operation} {asked}");
         Self { operation: operation.to_owned(), kind, names, writes: Vec::new(), body }
     }
 
