@@ -20,9 +20,9 @@ import time
 sys.dont_write_bytecode = True
 
 from page import document
-from parts import acks, baselines, common, example, growth, lanes, latency, peers, windows
+from parts import acks, baselines, common, example, functions, growth, lanes, latency, peers, windows
 
-PARTS = {part.__name__.removeprefix("parts."): part for part in [example, lanes, acks, growth, latency, windows, baselines, peers]}
+PARTS = {part.__name__.removeprefix("parts."): part for part in [example, lanes, acks, growth, latency, windows, functions, baselines, peers]}
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 

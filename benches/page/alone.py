@@ -1,4 +1,4 @@
-"""What Fanfold does alone: the example, lanes, acks, growth, latency, windows."""
+"""What Fanfold does alone: the example, lanes, acks, growth, latency, windows, functions."""
 
 from page.chart import bars, lines, number
 from page.table import chart, range_of, runs, table
@@ -173,4 +173,19 @@ most 100 requests per second. Figures are per item.
 {table(["window of `ack`", "write units", "SQS requests", "invocations", "$ per million"], acks)}"""
 
 
-SECTIONS = [("example", example), ("lanes", lanes), ("acks", acks), ("growth", growth), ("latency", latency), ("windows", windows)]
+def functions(result, charts):
+    mib = 1_048_576
+    rows = [[name.removeprefix("fanfold-").replace("empty-function", "one that does nothing"), it["bytes"] / mib, it["zipped_bytes"] / mib,
+             it["start_ms"], it["start_p90_ms"], it["peak_mib"]] for name, it in result["functions"].items()]
+    head = ["function", "MiB", "MiB zipped", "start, ms, median", "start, ms, 90 %", "peak MiB"]
+    return f"""## Functions
+
+The Lambda functions, built as `sam build` does, beside one that does nothing. "Start" is the time on this machine from
+starting the program to its first request for work, over {result["starts"]} starts in turns. "Peak" is the most memory until
+then. Lambda's own time for a cold start, which is much longer, is not in it.
+
+{table(head, rows)}"""
+
+
+SECTIONS = [("example", example), ("lanes", lanes), ("acks", acks), ("growth", growth), ("latency", latency), ("windows", windows),
+            ("functions", functions)]

@@ -6,6 +6,9 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+#[path = "../../tests/programs.rs"]
+mod programs;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -39,10 +42,9 @@ fn the_committed_page_is_the_written_one() {
 /// Peers are not installed for this.
 #[test]
 fn the_smallest_size_is_measured_and_exact() {
-    let binaries = Path::new(env!("CARGO_BIN_EXE_fanfold-benches")).parent().unwrap();
-    let profile = if binaries.ends_with("debug") { "dev" } else { "release" };
-    let build = ["build", "--quiet", "--workspace", "--bin", "fanfold", "--bin", "parcels-api", "--profile", profile];
-    assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
+    let own = env!("CARGO_BIN_EXE_fanfold-benches");
+    programs::build(own, &["fanfold", "parcels-api", "fanfold-elect", "empty-function"]);
+    let binaries = Path::new(own).parent().unwrap();
     let written = TempDir::new().unwrap();
     let (results, docs) = (written.path().join("results"), written.path().join("docs"));
     let places = [binaries, &results, &docs].map(|place| place.to_str().unwrap());
@@ -51,9 +53,17 @@ fn the_smallest_size_is_measured_and_exact() {
         return;
     }
     let page = text(&docs.join("BENCHMARKS.md"));
-    for section in
-        ["The example", "One lane", "Acks", "From ten", "Latency", "Windows", "Beside simpler", "Beside peers"]
-    {
+    for section in [
+        "The example",
+        "One lane",
+        "Acks",
+        "From ten",
+        "Latency",
+        "Windows",
+        "Functions",
+        "Beside simpler",
+        "Beside peers",
+    ] {
         assert!(page.contains(&format!("\n## {section}")), "there is no section {section}:\n{page}");
     }
     assert!(!page.contains("| NO |"), "counts are not exact:\n{page}");

@@ -9,16 +9,17 @@ use serde_json::Value;
 
 use crate::folder::{Folder, stderr, summary};
 
+#[path = "../../../tests/programs.rs"]
+mod programs;
+
 /// Orders of a part: enough for refusals, retries and several trucks of one depot.
 const ORDERS: usize = 5_000;
 
-/// Builds another program of the workspace, as `cargo run` would, and returns where it is.
+/// Builds another program of the workspace, and returns where it is.
 pub(crate) fn build(program: &str) -> PathBuf {
-    let beside = Path::new(env!("CARGO_BIN_EXE_fanfold")).with_file_name(program);
-    let profile = if beside.parent().unwrap().ends_with("debug") { "dev" } else { "release" };
-    let build = ["build", "--quiet", "--workspace", "--bin", program, "--profile", profile];
-    assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
-    beside
+    let own = env!("CARGO_BIN_EXE_fanfold");
+    programs::build(own, &[program]);
+    Path::new(own).with_file_name(program)
 }
 
 /// The rows of a CSV file as maps.
