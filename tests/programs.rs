@@ -11,7 +11,7 @@ pub(crate) fn build(beside: &str, names: &[&str]) {
     let mut command = Command::new(env!("CARGO"));
     command.args(["build", "--quiet", "--workspace", "--profile", profile]);
     command.args(names.iter().flat_map(|name| ["--bin", name]));
-    // Cargo tells a test which package it is of. Build scripts that read this would run anew, and after them most of the workspace.
+    // Cargo sets these for the test's package. Build scripts that read them would run anew, and after them most of the workspace.
     for (name, _) in std::env::vars_os().filter(|(name, _)| names_package(name)) {
         command.env_remove(name);
     }

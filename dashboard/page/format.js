@@ -41,7 +41,7 @@ export function ago(at, now = Date.now()) {
 /** A moment, in the reader's own time zone. */
 export const moment = (at) => new Date(at).toLocaleString(undefined, {dateStyle: "medium", timeStyle: "medium"});
 
-/** A moment, as short as it can be told: without the day, if it is today. */
+/** A moment, as short as possible: without the day, if it is today. */
 export function clock(at, now = Date.now()) {
   const [date, today] = [new Date(at), new Date(now)];
   const time = date.toLocaleTimeString(undefined, {timeStyle: "short"});

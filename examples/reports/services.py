@@ -37,7 +37,7 @@ def orders(asked):
 
 
 def invoices(asked):
-    """Open invoices. Those of a locked customer are told if it is said who asks."""
+    """Open invoices. Those of a locked customer are returned if the request says who asks."""
     if customers.locked(asked["customer"]) and "for" not in asked:
         raise Refused("locked", f"{asked['customer']} is locked, say who it is `for`")
     return customers.invoices(asked["customer"])

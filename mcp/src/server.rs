@@ -11,7 +11,7 @@ use crate::command::Command;
 use crate::tool::Spec;
 use crate::tools::TOOLS;
 
-/// What assistants are told first.
+/// What assistants read first.
 const INSTRUCTIONS: &str = "Fanfold groups tasks into batches per target, calls batch APIs, and tracks fan-outs: sets of items that are \
                             pending until they are acked. Begin with check_stack. Ids of items are ids of tasks; a task names its batch.";
 

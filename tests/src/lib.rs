@@ -24,7 +24,7 @@ pub use api::{ScriptedApi, Seen};
 pub use crash::{Crash, Moment, at_every_request};
 pub use dev::{DEV_QUEUES, DEV_WITHIN};
 pub use logged::{listen, logged};
-pub use outcomes::outcome;
+pub use outcomes::{outcome, outcomes};
 pub use partitions::{Partitions, Throughput};
 pub use policies::{changed, lane, policy};
 pub use pumps::until;

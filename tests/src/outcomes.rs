@@ -19,6 +19,11 @@ pub fn outcome(id: TaskId, outcome: &str) -> Value {
     json!({"id": id, "outcome": outcome})
 }
 
+/// The same outcome for several members.
+pub fn outcomes(ids: &[TaskId], said: &str) -> Vec<Value> {
+    ids.iter().map(|id| outcome(*id, said)).collect()
+}
+
 impl TestStack {
     /// Posts outcomes once. Returns status and answer.
     pub async fn post_once(&self, batch: Uuid, token: &str, members: &[Value]) -> (u16, Value) {

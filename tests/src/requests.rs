@@ -84,7 +84,16 @@ impl TestStack {
         self.sweep_now().await
     }
 
-    /// The same without a pause.
+    /// Delivers and sweeps until nothing is left to be done.
+    pub async fn rest(&self) {
+        self.drain().await;
+        for _ in 0..2 {
+            self.sweep().await;
+            self.drain().await;
+        }
+    }
+
+    /// Runs a sweep without a pause.
     pub async fn sweep_now(&self) -> SweepReport {
         self.insist(async || self.sweeper.sweep(SweepRequest::default()).await).await
     }

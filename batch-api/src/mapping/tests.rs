@@ -177,7 +177,7 @@ fn what_is_echoed_did_not_succeed_and_is_tried_again() {
     let response = json!({"items": "/left/${with.t}?", "match": "echo", "echo": "item.put", "member": "content"});
     let body = json!({"left": {"a/b": [{"put": {"n": "n1", "k": 2}}]}});
     let (outcomes, _, problem) = said(response.clone(), 3, 200, &body);
-    assert_eq!((outcomes, problem.is_some()), (vec![None; 3], true), "what nobody sent tells nothing of the others");
+    assert_eq!((outcomes, problem.is_some()), (vec![None; 3], true), "what nobody sent says nothing of the others");
     let body = json!({"left": {"a/b": [{"put": {"n": "n1", "k": 1}}]}});
     let (outcomes, errors, problem) = said(response.clone(), 3, 200, &body);
     assert_eq!((outcomes, problem), (vec![Some(Succeeded), Some(Retry), Some(Succeeded)], None));

@@ -55,7 +55,7 @@ pub(crate) struct ListArgs {
     connection: Connection,
 }
 
-/// What only this command can tell of a fan-out.
+/// The filters that this command applies itself.
 #[derive(Clone, Copy, Debug)]
 struct Sieve {
     ended_after: Option<u64>,

@@ -84,15 +84,21 @@ impl Run<'_> {
         let count = notices.count().await?;
         let report = Report { job: self.job, begun: &begun, invocations };
         let summary = report.summary(end, count, wall).await?;
+        self.keep(&mut begun, &summary)?;
+        Ok(summary)
+    }
+
+    /// Keeps the summary of a run that is over in its folder of data, and says if it was stopped.
+    fn keep(&self, begun: &mut Begun, summary: &Summary) -> Result<(), Failure> {
         match (summary.ended, &self.args.data) {
-            (RunEnd::FailFast, _) => say(stopped(self.args, &summary)),
+            (RunEnd::FailFast, _) => say(stopped(self.args, summary)),
             (RunEnd::Completed, Some(data)) => {
                 begun.record.summary = Some(summary.clone());
                 RecordFile::in_folder(data).write(&begun.record)?;
             }
             (RunEnd::Completed, None) => {}
         }
-        Ok(summary)
+        Ok(())
     }
 
     /// The file as the source of its fan-out.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::client::stack::command;
-use crate::folder::{Folder, RECORD, policy, stderr, with_batch_api};
+use crate::folder::{Folder, RECORD, policy, signal, stderr, with_batch_api};
 use crate::up::Server;
 use sqs::Sqs;
 
@@ -90,13 +90,9 @@ impl Session {
         serde_json::from_str(&self.lines.recv_timeout(Duration::from_secs(30)).unwrap()).unwrap()
     }
 
-    fn signal(&self, signal: &str) {
-        assert!(Command::new("kill").args([signal, &self.process.id().to_string()]).status().unwrap().success());
-    }
-
     /// Asks it to end. Returns its exit status and its last lines.
     fn end(mut self) -> (Option<i32>, Vec<Value>) {
-        self.signal("-TERM");
+        signal(&self.process, "-TERM");
         let code = self.process.wait().unwrap().code();
         (code, self.lines.iter().map(|line| serde_json::from_str(&line).unwrap()).collect())
     }
@@ -248,9 +244,9 @@ fn an_operator_finds_a_session_and_ends_it() {
 fn a_second_signal_ends_it_at_once() {
     let stack = Stack::start(&policy("content.shop", RECORD));
     let mut session = stack.session(&["row", "--", "sh", "-c", "sleep 60"]);
-    session.signal("-INT");
+    signal(&session.process, "-INT");
     std::thread::sleep(Duration::from_millis(200));
-    session.signal("-INT");
+    signal(&session.process, "-INT");
     assert_eq!(session.process.wait().unwrap().code(), Some(130));
 }
 

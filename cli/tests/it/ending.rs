@@ -1,26 +1,18 @@
 //! How the command ends: exit statuses, `--fail-fast`, Ctrl-C, pipes that close, no colours in files.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::folder::{Folder, RECORD, policy, stderr, summary, with_batch_api};
+use crate::folder::{Folder, RECORD, policy, signal, stderr, summary, with_batch_api};
 
 const ROWS: usize = 200;
-
-fn data(folder: &Folder) -> [String; 2] {
-    ["--data".to_owned(), folder.data().to_str().unwrap().to_owned()]
-}
-
-fn signal(child: &Child, name: &str) {
-    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
-}
 
 #[test]
 fn the_exit_status_shows_whether_tasks_failed() {
     assert_eq!(Folder::with_rows(9, RECORD).run(&[]).status.code(), Some(0));
     let folder = Folder::with_rows(9, "echo no >&2; exit 3");
-    let [option, value] = data(&folder);
+    let [option, value] = folder.data_option();
     assert_eq!(folder.run(&[&option, &value]).status.code(), Some(3));
     // And so it does when it is only shown again.
     assert_eq!(folder.run(&[&option, &value]).status.code(), Some(3));
@@ -39,7 +31,7 @@ fn too_many_failures_stop_a_run_which_the_next_one_continues() {
         .replace("max_attempts: 4", "max_attempts: 1")
         .replace("max_in_flight: 2", "max_in_flight: 1");
     folder.write("policy.yaml", &one_try);
-    let [option, value] = data(&folder);
+    let [option, value] = folder.data_option();
     let output = folder.run(&["--json", &option, &value, "--fail-fast", "3"]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     for part in ["stopped by --fail-fast 3", "tasks failed", " open; ", "with the same --data"] {
@@ -66,7 +58,7 @@ fn a_run_that_is_stopped_again_counts_the_duplicates_of_all_its_legs() {
     folder.write("rows.csv", format!("ref,shop\n{rows}"));
     let policy = policy("content.shop", "exit 1").replace("max_attempts: 4", "max_attempts: 1");
     folder.write("policy.yaml", policy.replace("max_batch: 8", "max_batch: 2").replace("linger: 1s", "linger: 0s"));
-    let [option, value] = data(&folder);
+    let [option, value] = folder.data_option();
     let mut done_before = 0;
     for leg in 0..2 {
         let summary = folder.summary(&[&option, &value, "--fail-fast", "1"]);
@@ -94,7 +86,7 @@ fn stop(name: &str, status: i32) {
     let printed = stderr(&output);
     let printed: Vec<&str> = printed.lines().filter(|line| !line.starts_with("waiting for the calls")).collect();
     assert_eq!(printed, ["fanfold: stopped; repeat the command with the same --data to resume"]);
-    let [option, value] = data(&folder);
+    let [option, value] = folder.data_option();
     let summary = folder.summary(&[&option, &value]);
     // Calls in progress came to their end: none was made twice.
     assert_eq!((&summary["succeeded"], &summary["retries"]), (&serde_json::json!(ROWS), &serde_json::json!(0)));

@@ -37,6 +37,11 @@ impl Folder {
         self.path().join("data")
     }
 
+    /// The option that keeps the state in the folder.
+    pub(crate) fn data_option(&self) -> [String; 2] {
+        ["--data".to_owned(), self.data().to_str().unwrap().to_owned()]
+    }
+
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
         std::fs::write(self.path().join(name), text).unwrap();
     }
@@ -130,4 +135,9 @@ pub(crate) fn summary(output: &Output) -> Value {
     let expected = if summary["failed"] == 0 && summary["ended"] == "completed" { 0 } else { 3 };
     assert_eq!(output.status.code(), Some(expected), "{summary}");
     summary
+}
+
+/// Sends a signal to a process.
+pub(crate) fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
 }

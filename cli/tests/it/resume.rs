@@ -1,25 +1,17 @@
 //! Runs that are ended, and go on.
 
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::Duration;
 
 use serde_json::json;
 
-use crate::folder::{Folder, RECORD, policy, stderr};
+use crate::folder::{Folder, RECORD, policy, signal, stderr};
 
 const ROWS: usize = 400;
 
 /// Takes long enough for a run to be ended in the middle.
 fn slow() -> String {
     format!("sleep 0.1; {RECORD}")
-}
-
-fn data(folder: &Folder) -> [String; 2] {
-    ["--data".to_owned(), folder.data().to_str().unwrap().to_owned()]
-}
-
-fn signal(child: &Child, name: &str) {
-    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
 }
 
 /// Waits until the batch API saw so many calls, or the run has ended.
@@ -56,7 +48,7 @@ fn a_run_that_is_killed_again_and_again_handles_every_row_once() {
         child.wait().unwrap();
     }
     assert!(killed > 2, "the runs were too quick to be killed");
-    let [option, value] = data(&folder);
+    let [option, value] = folder.data_option();
     let summary = folder.summary(&[&option, &value]);
     folder.assert_each_row_once(ROWS);
     assert_eq!((&summary["succeeded"], &summary["failed"]), (&json!(ROWS), &json!(0)));
@@ -72,7 +64,7 @@ fn a_run_that_is_interrupted_goes_on() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(stderr(&output).contains("repeat the command with the same --data to resume"), "{}", stderr(&output));
-    let [option, value] = data(&folder);
+    let [option, value] = folder.data_option();
     assert_eq!(folder.summary(&[&option, &value])["succeeded"], ROWS);
     folder.assert_each_row_once(ROWS);
 }
@@ -80,7 +72,7 @@ fn a_run_that_is_interrupted_goes_on() {
 #[test]
 fn a_finished_run_is_not_run_again_unless_asked_to() {
     let folder = Folder::with_rows(10, RECORD);
-    let [option, value] = data(&folder);
+    let [option, value] = folder.data_option();
     let first = folder.summary(&[&option, &value]);
     let calls = folder.calls();
     let mut shown = folder.summary(&[&option, &value]);
@@ -98,7 +90,7 @@ fn a_finished_run_is_not_run_again_unless_asked_to() {
 #[test]
 fn an_unfinished_run_does_not_go_on_with_other_tasks() {
     let folder = ended_after(1, "-KILL");
-    let [option, value] = data(&folder);
+    let [option, value] = folder.data_option();
     for change in [
         ("rows.csv", "ref,shop\nR-1,a\n".to_owned()),
         ("policy.yaml", policy("content.shop", RECORD).replace("kind: row", "kind: line")),
@@ -113,7 +105,7 @@ fn an_unfinished_run_does_not_go_on_with_other_tasks() {
 #[test]
 fn a_data_folder_belongs_to_its_run() {
     let folder = Folder::with_rows(10, RECORD);
-    let [option, value] = data(&folder);
+    let [option, value] = folder.data_option();
     let first = folder.summary(&[&option, &value]);
     // The same rows in another place are another run.
     let other = Folder::with_rows(10, RECORD);
@@ -136,7 +128,7 @@ fn a_data_folder_belongs_to_its_run() {
 #[test]
 fn a_folder_that_was_moved_is_the_same_run() {
     let folder = Folder::with_rows(10, RECORD);
-    let [option, value] = data(&folder);
+    let [option, value] = folder.data_option();
     folder.summary(&[&option, &value]);
     let moved = Folder::new();
     for file in ["rows.csv", "policy.yaml"] {
@@ -148,7 +140,7 @@ fn a_folder_that_was_moved_is_the_same_run() {
 #[test]
 fn an_unfinished_run_goes_on_in_a_folder_of_another_name() {
     let folder = ended_after(30, "-INT");
-    let [option, value] = data(&folder);
+    let [option, value] = folder.data_option();
     let moved = Folder::new();
     for file in std::fs::read_dir(folder.path()).unwrap() {
         let file = file.unwrap();
@@ -164,7 +156,7 @@ fn an_unfinished_run_goes_on_in_a_folder_of_another_name() {
 #[test]
 fn rates_and_units_after_a_resume_are_of_the_last_leg() {
     let folder = ended_after(30, "-INT");
-    let [option, value] = data(&folder);
+    let [option, value] = folder.data_option();
     let summary = folder.summary(&[&option, &value]);
     let done = summary["done_in_last_leg"].as_u64().unwrap();
     // What was called before need not have been acked by then.
@@ -179,7 +171,7 @@ fn a_second_runner_of_one_folder_is_refused() {
     let folder = Folder::with_rows(ROWS, &slow());
     let mut child = folder.start();
     wait_for_calls(&folder, &mut child, 1);
-    let [option, value] = data(&folder);
+    let [option, value] = folder.data_option();
     let output = folder.run(&[&option, &value]);
     signal(&child, "-KILL");
     child.wait().unwrap();

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use aws_types::SdkConfig;
-use futures::{Stream, TryStreamExt, stream};
+use futures::{Stream, stream};
 use http::Method;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -13,8 +13,7 @@ use uuid::Uuid;
 use crate::compact::Entry;
 use crate::error::ClientError;
 use crate::http::{Http, Signer};
-use crate::ids::{Item, ItemGroup, expand_ranges};
-use crate::models::{AckAnswer, AddedItems, Count, CountAnswer, Fanout, ItemsState, Mode, TaskResult};
+use crate::models::{AckAnswer, AddedItems, Count, CountAnswer, Fanout, Mode};
 
 /// Items that one request may add; for more, `add` sends several requests.
 const ITEMS_PER_ADD_MAX: u64 = 709_632;
@@ -249,34 +248,6 @@ impl Fanfold {
         }
     }
 
-    /// Lists all groups of a fan-out, page by page. New groups appear within seconds.
-    pub fn groups(&self, fanout: Uuid) -> impl Stream<Item = Result<ItemGroup, ClientError>> {
-        let groups = self.pages::<Groups>(format!("/fanouts/{fanout}/groups"));
-        groups.map_ok(|page| stream::iter(page.groups.into_iter().map(Ok))).try_flatten()
-    }
-
-    /// Lists all items of a fan-out in that state, page by page, as ids and ranges that acks take.
-    pub fn ranges(&self, fanout: Uuid, state: ItemsState) -> impl Stream<Item = Result<String, ClientError>> {
-        let path = format!("/fanouts/{fanout}/items?state={}", state.name());
-        self.pages::<Items>(path).map_ok(|page| stream::iter(page.items.into_iter().map(Ok))).try_flatten()
-    }
-
-    /// Lists all items of a fan-out in that state one by one, page by page.
-    pub fn items(&self, fanout: Uuid, state: ItemsState) -> impl Stream<Item = Result<Item, ClientError>> {
-        self.ranges(fanout, state)
-            .and_then(async |range: String| match expand_ranges(&range) {
-                Ok(items) => Ok(stream::iter(items.map(Ok))),
-                Err(error) => Err(ClientError::Answer { request: "items".to_owned(), cause: error.to_string() }),
-            })
-            .try_flatten()
-    }
-
-    /// Lists the results of a fan-out's tasks, page by page: of those that succeeded or failed.
-    pub fn results(&self, fanout: Uuid) -> impl Stream<Item = Result<TaskResult, ClientError>> {
-        let results = self.pages::<Results>(format!("/fanouts/{fanout}/results"));
-        results.map_ok(|page| stream::iter(page.results.into_iter().map(Ok))).try_flatten()
-    }
-
     /// Acks items in one request. `refused` of the result lists items that do not exist. For many items use
     /// [`AckBuffer`](crate::AckBuffer).
     ///
@@ -309,42 +280,6 @@ impl Fanfold {
 pub(crate) trait Page: serde::de::DeserializeOwned {
     /// The path of the next page.
     fn next(&self) -> Option<String>;
-}
-
-#[derive(Deserialize)]
-struct Groups {
-    groups: Vec<ItemGroup>,
-    next: Option<String>,
-}
-
-impl Page for Groups {
-    fn next(&self) -> Option<String> {
-        self.next.clone()
-    }
-}
-
-#[derive(Deserialize)]
-struct Items {
-    items: Vec<String>,
-    next: Option<String>,
-}
-
-impl Page for Items {
-    fn next(&self) -> Option<String> {
-        self.next.clone()
-    }
-}
-
-#[derive(Deserialize)]
-struct Results {
-    results: Vec<TaskResult>,
-    next: Option<String>,
-}
-
-impl Page for Results {
-    fn next(&self) -> Option<String> {
-        self.next.clone()
-    }
 }
 
 #[allow(clippy::disallowed_methods, reason = "outside the server, nothing is simulated")]

@@ -8,6 +8,7 @@ mod control;
 mod error;
 mod http;
 mod ids;
+mod items;
 mod list;
 mod models;
 mod policies;

@@ -1,4 +1,4 @@
-//! The batch API of the parcels example: books one truck a call and writes its manifest.
+//! The batch API of the parcels example: books one truck per call and writes its manifest.
 //!
 //! `PORT` says where to listen on 127.0.0.1, `MANIFESTS` where manifests go (`manifests` in the current folder). The
 //! server ends when its standard input ends, so that it never outlives the runner that started it.

@@ -38,7 +38,7 @@ impl Produce {
         let (worker, mut known) = (self.world.uuid(), true);
         while at.state == PartitionState::Running {
             if !at.wait(self.world.now()).is_zero() {
-                return Ok(self.producing.go_on(&at).await?);
+                return Ok(self.producing.send(&at).await?);
             }
             if fanout.state != FanoutState::Open {
                 return self.give_up(&at, &not_open(&fanout)).await;
@@ -51,7 +51,7 @@ impl Produce {
             }
             known = false;
             if at.state == PartitionState::Running && self.world.now() >= until {
-                return Ok(self.producing.go_on(&at).await?);
+                return Ok(self.producing.send(&at).await?);
             }
         }
         if at.state == PartitionState::Done {
@@ -132,7 +132,7 @@ impl Produce {
         let due = self.world.now().plus(wait);
         tracing::warn!(%error, fanout = %at.fanout, partition = at.number, tries, "a source failed and is asked again");
         match self.producing.producers.failed(at, &error.message, Some(due)).await? {
-            Write::Done(waits) => Ok(self.producing.go_on(&waits).await?),
+            Write::Done(waits) => Ok(self.producing.send(&waits).await?),
             Write::Refused(_) => Ok(()),
         }
     }

@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use fanfold::grouping::{Circumstances, batch_overdue, waited_in_vain};
+use fanfold::grouping::{Circumstances, batch_overdue, only_notice_left, waited_in_vain};
 use fanfold::lane::Lane;
 use fanfold::limits::HINT_LOST_AFTER;
 use fanfold::messages::{About, HandleMessage, LaneBatch};
 use fanfold::store::batches::{Batch, BatchStatus};
-use fanfold::store::gates::Gate;
+use fanfold::store::gates::{Gate, Stopped};
 use fanfold::store::locks::Lock;
 use fanfold::store::places::{Party, Place};
 use uuid::Uuid;
 
 use crate::lanes::batches_of;
 use crate::seen::Seen;
-use crate::{Round, Sweep, SweepError, SweepReport};
+use crate::{Round, Sweep, SweepError, SweepReport, SweepRequest};
 
 impl Sweep {
     /// Looks at every batch in flight or closing. A batch that is still to be called waits as long as its kind has no policy.
@@ -33,13 +33,9 @@ impl Sweep {
         let (mut messages, mut waiting) = (Vec::new(), BTreeMap::new());
         for batch in self.batches.get_many(&ids).await? {
             lanes.remove(&batch.id);
-            if batch.status == BatchStatus::Done && batch.notice.begun() && !batch.notice.over() {
-                // Its acks are applied; only its notice is left.
+            if only_notice_left(&batch) {
                 seen.not_notified(&batch);
-                let about = About::Batch(LaneBatch::of(&batch));
-                let notices = self.batches.notices();
-                let again = self.wake_overdue(&notices, about, &batch.notice, batch.updated_at, request).await?;
-                report.batches += u64::from(again);
+                report.batches += u64::from(self.wake_notice(&batch, request).await?);
                 continue;
             }
             let gate = gates.iter().find(|gate| gate.kind == batch.lane.kind);
@@ -64,18 +60,26 @@ impl Sweep {
                 messages.extend(at_once(&batch));
             }
         }
-        // One batch of each kind that stands still probes, any of those that wait.
-        for (stopped, batches) in waiting.into_values() {
-            report.standing += 1;
-            let delay = stopped.probe_at.since(self.world.now());
-            let at = usize::try_from(self.world.random.next()).unwrap_or(0) % batches.len();
-            if delay < HINT_LOST_AFTER {
-                messages.extend(batches.get(at).and_then(at_once).map(|(message, _, lane)| (message, delay, lane)));
-            }
-        }
+        report.standing += waiting.len() as u64;
+        messages.extend(waiting.into_values().filter_map(|(stopped, batches)| self.probe(stopped, &batches)));
         self.forget(lanes).await?;
         report.batches += messages.len() as u64;
         Ok(self.handle.send_for(messages.iter().map(|(message, delay, lane)| (message, *delay, lane))).await?)
+    }
+
+    /// The message of the batch that probes for its kind, which stands still: any of those that wait. None if the probe is not
+    /// due before the next sweeps.
+    fn probe(&self, stopped: &Stopped, batches: &[Batch]) -> Option<(HandleMessage, Duration, Lane)> {
+        let delay = stopped.probe_at.since(self.world.now());
+        let at = usize::try_from(self.world.random.next()).unwrap_or(0) % batches.len();
+        let (message, _, lane) = batches.get(at).and_then(at_once)?;
+        (delay < HINT_LOST_AFTER).then_some((message, delay, lane))
+    }
+
+    /// Has the notice of a batch's failures delivered, if its message is overdue. Returns whether it was.
+    async fn wake_notice(&self, batch: &Batch, request: SweepRequest) -> Result<bool, SweepError> {
+        let about = About::Batch(LaneBatch::of(batch));
+        self.wake_overdue(&self.batches.notices(), about, &batch.notice, batch.updated_at, request).await
     }
 
     /// Takes batches out of their locks that were done so long ago that their records are gone.
@@ -120,11 +124,7 @@ impl Sweep {
             let place = Place { party: Party::Kind(batch.lane.kind.clone()), holder: batch.id, until };
             self.gates.keep_place(&place).await?;
         }
-        let due = |message: HandleMessage| {
-            let due = batch.lease_until.or(batch.look_at()).or(batch.turns.at().max(batch.retry_at)).unwrap_or(now);
-            (message, due.since(now))
-        };
-        Ok(HandleMessage::awaited(batch).map(|(message, _)| due(message)))
+        Ok(HandleMessage::awaited(batch).map(|(message, due)| (message, due.since(now))))
     }
 
     /// Whether the message that a batch waits for is to be sent again by this sweep: it is overdue, and no other sweep sends

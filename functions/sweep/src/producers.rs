@@ -37,7 +37,7 @@ impl Sweep {
                     }
                     let lost = partition.lost(self.horizon(request), self.world.now());
                     if request.workers_dead || lost && producers.note_woken(&partition).await? {
-                        self.producing.go_on(&partition).await?;
+                        self.producing.send(&partition).await?;
                         report.partitions += 1;
                     }
                 }

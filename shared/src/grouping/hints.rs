@@ -203,6 +203,12 @@ impl ProduceMessage {
     pub fn to(fanout: Uuid, partition: u32) -> Self {
         Self { fanout, partition }
     }
+
+    /// The tasks are to be registered that a fan-out was opened with. It has no producer, so no partition is meant.
+    #[must_use]
+    pub fn opened_with_tasks(fanout: Uuid) -> Self {
+        Self::to(fanout, 0)
+    }
 }
 
 impl NotifyMessage {

@@ -28,7 +28,7 @@ pub(crate) use self::load::Columns;
 #[cfg(test)]
 pub(crate) use self::load::any_loads;
 pub use self::load::{ColumnError, Load, Loads, distinct};
-pub use self::outcome::{FailureNotice, First, Follows};
+pub use self::outcome::{FailureNotice, First, Follows, only_notice_left};
 #[cfg(test)]
 pub(crate) use self::parts::tests::any_parts;
 pub use self::parts::{Parts, PartsError, Shows};

@@ -70,6 +70,13 @@ impl Follows {
     }
 }
 
+/// Whether the acks of a batch are applied, and only the notice of its failures is left: its delivery has begun, so whether the
+/// policy still has a receiver does not matter.
+#[must_use]
+pub fn only_notice_left(batch: &Batch) -> bool {
+    batch.status == BatchStatus::Done && batch.notice.begun() && !batch.notice.over()
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

@@ -107,7 +107,7 @@ impl Producing {
     /// # Errors
     /// The message cannot be sent.
     pub async fn register_again(&self, fanout: Uuid) -> Result<(), QueueError> {
-        self.send_all([ProduceMessage { fanout, partition: 0 }]).await
+        self.send_all([ProduceMessage::opened_with_tasks(fanout)]).await
     }
 
     /// The partitions of a fan-out's producer; none if it has none.
@@ -161,7 +161,7 @@ impl Producing {
     ///
     /// # Errors
     /// The message cannot be sent.
-    pub async fn go_on(&self, partition: &Partition) -> Result<(), QueueError> {
+    pub async fn send(&self, partition: &Partition) -> Result<(), QueueError> {
         self.queue.send_all([(&partition.message(), partition.wait(self.world.now()))]).await
     }
 

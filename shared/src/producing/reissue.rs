@@ -17,7 +17,7 @@ use crate::aws::{QueueError, StoreError};
 use crate::ids::{ItemId, derived};
 use crate::limits::{CORRECTED_MAX, PAGE_BYTES_MAX, REISSUE_MAX_BATCH};
 use crate::messages::ProduceMessage;
-use crate::policy::{Destination, FieldError};
+use crate::policy::FieldError;
 use crate::registering::Registrar;
 use crate::store::fanouts::{Fanout, FanoutState, Then, Tolerance};
 use crate::store::producers::CorrectedContents;
@@ -230,7 +230,7 @@ impl Producing {
             opened => opened?,
         };
         if opened.new {
-            self.send_all([ProduceMessage { fanout: opened.fanout.id, partition: 0 }]).await?;
+            self.send_all([ProduceMessage::to(opened.fanout.id, 0)]).await?;
         }
         Ok(opened)
     }
@@ -271,15 +271,14 @@ fn reissuable(old: &Fanout, source: &Reissue) -> Result<(), ReissueError> {
 
 /// The new fan-out is reported as the old one was, unless that receiver can be answered only once.
 fn open_request(old: &Fanout, source: Reissue) -> OpenRequest {
-    let once = |notify: &&Destination| matches!(notify, Destination::TaskToken(_) | Destination::DurableCallback(_));
-    let notify = old.notify.as_ref().filter(|notify| !once(notify)).cloned();
+    let notify = old.notify.clone().filter(|notify| notify.waits().is_none());
     let notify_on = notify.as_ref().map(|_| old.notice_facts.on.clone());
     let producer = Producer {
         source: Source::Reissue(source),
         partitions: 1,
         key: None,
         // Items that cannot be reissued are counted and named. They hold up no other.
-        tolerated_bad_rows: Some(Tolerance::Percentage(10_000)),
+        tolerated_bad_rows: Some(Tolerance::ALL),
     };
     let (user_key, idle_limit) = (old.user_key.clone(), Some(old.idle_limit));
     // A task that gets the results of all parts is due again, once the failed ones are done again. The item that the first one may

@@ -70,7 +70,7 @@ fn check_then(then: &Then, parent: Option<ItemId>) -> Result<(), TrackingError> 
     }
 }
 
-/// Checks whether the task can be told what became of the items, as far as their number is known.
+/// Checks whether the task can get what became of the items, as far as their number is known.
 fn check_results(then: &Then, request: &OpenRequest) -> Result<(), TrackingError> {
     let refuse = |field, problem| Err(TrackingError::Follow { field, problem });
     match request.opens_with() {

@@ -30,7 +30,7 @@ def handler(event, context):
 
 
 def notices(stack, api, items=1_000_000):
-    """Queues and an event bus are told, and tasks of Step Functions and a durable function wait for ends."""
+    """Queues and an event bus get notices, and tasks of Step Functions and a durable function wait for ends."""
     with ExitStack() as made:
         for name in ("ends", "events", "tokens"):
             queue(stack, made, name)
@@ -50,10 +50,10 @@ def notices(stack, api, items=1_000_000):
 def queues_and_buses(stack, api, bus):
     """Ends, progress and failed tasks, by URL, ARN and name."""
     sqs = {"sqs": stack.arn("ends")}
-    id, items = stack.open_fanout(4, user_key="told", notify=sqs)
+    id, items = stack.open_fanout(4, user_key="reported", notify=sqs)
     stack.send("AckQueue", {"items": items[:3], "failed": items[3:]})
-    data = told(stack, id, "fanout.completed")["data"]
-    assert (data["user_key"], data["total"], data["succeeded"], data["failed"]) == ("told", 4, 3, 1), data
+    data = reported(stack, id, "fanout.completed")["data"]
+    assert (data["user_key"], data["total"], data["succeeded"], data["failed"]) == ("reported", 4, 3, 1), data
 
     id, items = stack.open_fanout(4, notify={"event_bus": bus}, notify_on={"progress": ["50%"]})
     stack.send("AckQueue", {"items": items[:2]})
@@ -71,7 +71,7 @@ def queues_and_buses(stack, api, bus):
         until("the task has failed", 60, lambda: stack.expect(200, "GET", f"/tasks/{task['id']}")["status"] == "failed")
         batch = stack.expect(200, "GET", f"/tasks/{task['id']}")["batch"]
         if "sqs" in notify:
-            data = told(stack, batch, "tasks.failed", "batches")["data"]
+            data = reported(stack, batch, "tasks.failed", "batches")["data"]
         else:
             data = seen(stack, f"/batches/{batch}", "tasks.failed")["detail"]
         assert data["batch"] == batch and [failed["id"] for failed in data["failures"]] == [task["id"]], data
@@ -177,7 +177,7 @@ def durable_function(stack, made):
             assert "of 3 items 0 succeeded" in ended["Error"]["ErrorMessage"], ended
 
 
-def told(stack, id, kind, of="fanouts"):
+def reported(stack, id, kind, of="fanouts"):
     """The notice of this kind that the queue got."""
     return matching(stack, "ends", lambda notice: (notice["source"], notice["type"]) == (f"/{of}/{id}", kind))
 

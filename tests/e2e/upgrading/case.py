@@ -22,7 +22,7 @@ class Case:
         self.stack.expect(202, "POST", "/tasks", {"tasks": self.tasks(kind, items, **more)})
 
     def completed(self, id, total, failed=0):
-        """The fan-out completes, with these counts, and its end is told under one id."""
+        """The fan-out completes, with these counts, and its end is reported under one id."""
         until(f"{type(self).__name__}: {id} is complete", 400, lambda: self.stack.fanout(id)["complete"])
         ended = self.stack.fanout(id)
         assert (ended["total"], ended["done"], ended["failed"]) == (total, total, failed), ended

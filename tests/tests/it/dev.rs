@@ -8,7 +8,7 @@ use fanfold::ids::TaskId;
 use fanfold::limits::{DEV_LEASE, POLICY_CACHE_MAX};
 use fanfold::store::batches::Batch;
 use fanfold_handle::Handle;
-use fanfold_tests::{Crash, DEV_WITHIN, QueueName, ScriptedApi, TestStack, order, outcome, policy};
+use fanfold_tests::{Crash, DEV_WITHIN, QueueName, ScriptedApi, TestStack, order, outcome, outcomes, policy};
 use serde_json::{Value, json};
 
 /// A kind whose batches are called once, so that an attempt that counts fails them.
@@ -25,10 +25,6 @@ async fn sent(stack: &TestStack, orders: usize) -> (Vec<TaskId>, Batch) {
     let batch = stack.only_batch().await;
     assert!(batch.later.is_some() && batch.dev_session.is_some() && batch.members.len() == orders, "{batch:?}");
     (batch.members.ids().to_vec(), batch)
-}
-
-fn all(members: &[TaskId], said: &str) -> Vec<Value> {
-    members.iter().map(|id| outcome(*id, said)).collect()
 }
 
 fn numbers(stack: &TestStack) -> (usize, usize) {
@@ -75,8 +71,8 @@ async fn a_batch_is_handed_back_at_once_and_it_was_no_attempt() {
     let (members, batch) = sent(&stack, 3).await;
     let token = stack.last_token();
     stack.give_back_dev("anna").await.unwrap();
-    stack.post(batch.id, &token, &all(&members[..1], "succeeded")).await;
-    stack.post(batch.id, &token, &all(&members[1..], "retry")).await;
+    stack.post(batch.id, &token, &outcomes(&members[..1], "succeeded")).await;
+    stack.post(batch.id, &token, &outcomes(&members[1..], "retry")).await;
     stack.pass_time(Duration::from_secs(10)).await;
     let (dev, own) = stack.seen_by_dev();
     let called: Vec<TaskId> = own[0].call.members.iter().map(|member| member.id).collect();
@@ -113,9 +109,9 @@ async fn late_outcomes_of_a_session_count_by_the_rules_of_all() {
     stack.pass_time(DEV_WITHIN + Duration::from_secs(20)).await;
     assert_eq!(numbers(&stack), (1, 1));
     let token = stack.last_token();
-    assert_eq!(stack.post(batch.id, &old, &all(&members[1..], "retry")).await["ignored"], 2);
-    assert_eq!(stack.post(batch.id, &old, &all(&members[..1], "succeeded")).await["recorded"], 1);
-    let answer = stack.post(batch.id, &token, &all(&members, "failed")).await;
+    assert_eq!(stack.post(batch.id, &old, &outcomes(&members[1..], "retry")).await["ignored"], 2);
+    assert_eq!(stack.post(batch.id, &old, &outcomes(&members[..1], "succeeded")).await["recorded"], 1);
+    let answer = stack.post(batch.id, &token, &outcomes(&members, "failed")).await;
     assert_eq!((&answer["recorded"], &answer["ignored"], &answer["open"]), (&json!(2), &json!(1), &json!(0)));
     stack.drain().await;
     let batch = stack.assert_settled(&members, 10).await.remove(&members[0]).unwrap();

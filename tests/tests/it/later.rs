@@ -12,7 +12,7 @@ use fanfold::ids::TaskId;
 use fanfold::results::Kept;
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold_batch_api::{Accepted, Answer, Call, CallError};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, outcome, policy};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, outcome, outcomes, policy};
 use serde_json::{Value, json};
 
 /// How long outcomes may come.
@@ -43,10 +43,6 @@ async fn open(stack: &TestStack, orders: usize) -> (Vec<TaskId>, Batch) {
     let batch = stack.only_batch().await;
     assert!(batch.later.is_some() && batch.lease_until.is_none() && batch.members.len() == orders, "{batch:?}");
     (batch.members.ids().to_vec(), batch)
-}
-
-fn all(members: &[TaskId], said: &str) -> Vec<Value> {
-    members.iter().map(|id| outcome(*id, said)).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,7 +86,7 @@ async fn a_member_that_is_to_be_tried_again_is_called_when_the_others_have_come(
     assert_eq!(stack.post(batch.id, &token, &[again, outcome(members[0], "succeeded")]).await["open"], 2);
     stack.pass_time(Duration::from_secs(90)).await;
     assert_eq!(stack.api.seen().len(), 1, "the attempt is still open");
-    stack.post(batch.id, &token, &all(&members[2..], "succeeded")).await;
+    stack.post(batch.id, &token, &outcomes(&members[2..], "succeeded")).await;
     let posted = tokio::time::Instant::now();
     stack.drain().await;
     stack.assert_settled(&members, 10).await;
@@ -104,7 +100,7 @@ async fn a_member_that_is_to_be_tried_again_is_called_when_the_others_have_come(
 async fn at_the_deadline_members_without_an_outcome_are_called_again_and_fail_in_the_end() {
     let stack = stack(json!({"key": "content.order", "max_attempts": 2})).await;
     let (members, batch) = open(&stack, 3).await;
-    stack.post(batch.id, &stack.last_token(), &all(&members[..1], "succeeded")).await;
+    stack.post(batch.id, &stack.last_token(), &outcomes(&members[..1], "succeeded")).await;
     stack.pass_time(WITHIN - Duration::from_secs(30)).await;
     assert_eq!(stack.api.seen().len(), 1);
     stack.pass_time(Duration::from_secs(60)).await;
@@ -125,11 +121,11 @@ async fn a_batch_stays_in_flight_until_its_outcomes_have_come() {
     let seen = stack.api.seen();
     assert_eq!(seen.len(), 1, "the second batch waits");
     assert_eq!(stack.places("parcel").await, 0, "no call is made meanwhile");
-    stack.post(seen[0].call.batch_id, &stack.last_token(), &all(&[seen[0].call.members[0].id], "succeeded")).await;
+    stack.post(seen[0].call.batch_id, &stack.last_token(), &outcomes(&[seen[0].call.members[0].id], "succeeded")).await;
     stack.pass_time(Duration::from_secs(30)).await;
     let seen = stack.api.seen();
     assert_eq!(seen.len(), 2);
-    stack.post(seen[1].call.batch_id, &stack.last_token(), &all(&[seen[1].call.members[0].id], "succeeded")).await;
+    stack.post(seen[1].call.batch_id, &stack.last_token(), &outcomes(&[seen[1].call.members[0].id], "succeeded")).await;
     stack.drain().await;
     stack.assert_settled(&tasks, 1).await;
 }
@@ -151,8 +147,8 @@ async fn lost_messages_are_found_by_the_sweep() {
     let token = stack.last_token();
     tokio::time::sleep(Duration::from_secs(901)).await;
     stack.take(QueueName::Handle).await;
-    stack.post(batch.id, &token, &all(&members[..1], "succeeded")).await;
-    stack.post(batch.id, &token, &all(&members[1..], "failed")).await;
+    stack.post(batch.id, &token, &outcomes(&members[..1], "succeeded")).await;
+    stack.post(batch.id, &token, &outcomes(&members[1..], "failed")).await;
     stack.drain().await;
     stack.assert_settled(&members, 10).await;
 }
@@ -164,18 +160,18 @@ async fn what_no_call_of_the_batch_says_is_refused_as_a_whole() {
     let token = stack.last_token();
     let stranger = outcome(TaskId::Single(uuid::Uuid::from_u128(5)), "succeeded");
     for (token, members, status, code) in [
-        ("", all(&members, "succeeded"), 403, "wrong_token"),
-        ("1.00000000000000000000000000000001", all(&members, "succeeded"), 403, "wrong_token"),
-        (&token.replace("1.", "2."), all(&members, "succeeded"), 403, "wrong_token"),
+        ("", outcomes(&members, "succeeded"), 403, "wrong_token"),
+        ("1.00000000000000000000000000000001", outcomes(&members, "succeeded"), 403, "wrong_token"),
+        (&token.replace("1.", "2."), outcomes(&members, "succeeded"), 403, "wrong_token"),
         (&token, vec![outcome(members[0], "succeeded"), stranger], 422, "invalid_outcomes"),
-        (&token, [all(&members, "succeeded"), all(&members, "failed")].concat(), 422, "invalid_outcomes"),
-        (&token, all(&members, "done"), 422, "invalid_body"),
+        (&token, [outcomes(&members, "succeeded"), outcomes(&members, "failed")].concat(), 422, "invalid_outcomes"),
+        (&token, outcomes(&members, "done"), 422, "invalid_body"),
     ] {
         let (got, answer) = stack.post_once(batch.id, token, &members).await;
         assert_eq!((got, &answer["code"]), (status, &json!(code)), "{answer}");
     }
     assert_eq!(stack.only_batch().await, batch, "nothing was recorded");
-    let (status, answer) = stack.post_once(uuid::Uuid::nil(), &token, &all(&members, "succeeded")).await;
+    let (status, answer) = stack.post_once(uuid::Uuid::nil(), &token, &outcomes(&members, "succeeded")).await;
     assert_eq!((status, &answer["code"]), (404, &json!("unknown_batch")));
     assert_eq!(stack.post(batch.id, &token, &[]).await, json!({"recorded": 0, "ignored": 0, "open": 2}));
 }
@@ -188,7 +184,7 @@ async fn without_a_time_for_it_there_is_no_token() {
     stack.drain().await;
     let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
     assert_eq!((stack.api.seen()[0].token.clone(), batch.secret), (None, None));
-    let (status, _) = stack.post_once(batch.id, "1.", &all(&tasks, "failed")).await;
+    let (status, _) = stack.post_once(batch.id, "1.", &outcomes(&tasks, "failed")).await;
     assert_eq!(status, 403);
 }
 
@@ -232,10 +228,10 @@ async fn outcomes_count_during_a_pause_and_without_a_policy() {
     let scope = Scope::Kind("parcel".to_owned());
     stack.insist(async || stack.control.pause(&scope).await).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
-    stack.post(batch.id, &token, &all(&members[..1], "succeeded")).await;
+    stack.post(batch.id, &token, &outcomes(&members[..1], "succeeded")).await;
     stack.insist(async || stack.control.resume(&scope).await).await;
     stack.delete_policy("parcel").await;
-    stack.post(batch.id, &token, &all(&members[1..], "succeeded")).await;
+    stack.post(batch.id, &token, &outcomes(&members[1..], "succeeded")).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert!(stack.only_batch().await.unsettled().is_empty());
     stack.put_policy(changes(json!({}))).await;

@@ -1,5 +1,5 @@
-//! Producers: every row of a source is one task of the fan-out, whichever worker dies, whichever message comes twice or is lost, and though the source answers otherwise when
-//! it is asked again; the last partition seals.
+//! Producers: every row of a source is one task of the fan-out, whichever worker dies, whichever message comes twice or is lost,
+//! and though the source answers otherwise when it is asked again; the last partition seals.
 
 mod aws;
 mod crashes;
@@ -10,6 +10,8 @@ mod sources;
 
 use std::collections::BTreeMap;
 
+use fanfold::clock::World;
+use fanfold::config::Surroundings;
 use fanfold::ids::{ItemGroup, TaskId, expand};
 use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::producing::Producer;
@@ -17,7 +19,8 @@ use fanfold::share::share;
 use fanfold::store::fanouts::FanoutState;
 use fanfold::store::producers::{Partition, PartitionState};
 use fanfold::tracking::{ItemState, OpenRequest};
-use fanfold_produce::SourceRequest;
+use fanfold_local::Engine;
+use fanfold_produce::{AllSources, SourceRequest};
 use fanfold_tests::{QueueName, TestStack};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -33,6 +36,12 @@ fn producer(partitions: u32, changes: &Value) -> Producer {
 fn request(producer: Producer) -> OpenRequest {
     let notify = Some(Destination::Queue(NoticesQueue::Notices));
     OpenRequest { producer: Some(producer), notify, ..OpenRequest::default() }
+}
+
+/// Sources of an environment without AWS.
+fn sources() -> AllSources {
+    let engine = Engine::memory().unwrap();
+    AllSources::from_environment(&Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), |_| None))
 }
 
 async fn open(stack: &TestStack, producer: Producer) -> Uuid {

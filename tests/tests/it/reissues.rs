@@ -53,18 +53,10 @@ async fn ended(stack: &TestStack, groups: &[u32]) -> (Uuid, Vec<ItemId>) {
     }
     stack.register_items(&ids).await;
     stack.seal(fanout).await;
-    settle(stack).await;
+    stack.rest().await;
     let header = stack.header(fanout).await;
     assert_eq!((header.state, header.failed), (FanoutState::Completed, ids.len().div_ceil(3) as u64));
     (fanout, ids)
-}
-
-async fn settle(stack: &TestStack) {
-    stack.drain().await;
-    for _ in 0..2 {
-        stack.sweep().await;
-        stack.drain().await;
-    }
 }
 
 fn registrar(stack: &TestStack) -> Registrar {
@@ -121,7 +113,7 @@ async fn each_failed_item_is_in_the_new_fanout_once_and_nothing_else() {
         let calls = stack.api.seen().len();
         broken.store(false, Ordering::Relaxed);
         let new = reissue(&stack, old, &ReissueRequest::default()).await;
-        settle(&stack).await;
+        stack.rest().await;
         let failed = orders((0..ids.len()).step_by(3));
         let header = stack.header(new).await;
         assert_eq!((header.state, header.total), (FanoutState::Completed, failed.len() as u64));
@@ -144,7 +136,7 @@ async fn batches_of_a_reissue_are_as_small_as_it_says() {
         let calls = stack.api.seen().len();
         broken.store(false, Ordering::Relaxed);
         reissue(&stack, old, &ReissueRequest { max_batch: Some(max_batch), ..ReissueRequest::default() }).await;
-        settle(&stack).await;
+        stack.rest().await;
         let sizes: Vec<usize> = called(&stack, calls).into_values().flatten().collect();
         assert_eq!((sizes.len(), sizes.iter().max()), (ids.len().div_ceil(3), Some(&most)));
     }
@@ -171,7 +163,7 @@ async fn corrected_contents_replace_those_that_failed() {
     assert_eq!(stack.header(old).await.reissued_as, None);
     let request = ReissueRequest { contents: vec![corrected(3, right.clone())], ..ReissueRequest::default() };
     let new = reissue(&stack, old, &request).await;
-    settle(&stack).await;
+    stack.rest().await;
     let contents = contents(&stack, new).await;
     assert_eq!(contents.keys().cloned().collect::<BTreeSet<_>>(), orders([0, 3, 6]));
     assert_eq!((&contents["ORD-3"], &contents["ORD-6"]), (&right, &json!({"depot": "117", "order": "ORD-6"})));
@@ -194,16 +186,16 @@ async fn what_cannot_be_reissued_says_why() {
     assert!(matches!(try_reissue(&stack, new, &none, "early").await, Err(ReissueError::NotEnded { .. })));
     let error = try_reissue(&stack, old, &none, "twice").await.unwrap_err();
     assert!(matches!(&error, ReissueError::Reissued { latest, .. } if *latest == new), "{error}");
-    settle(&stack).await;
+    stack.rest().await;
     // It failed again, so its own failed items are reissued; none of those succeed now.
     broken.store(false, Ordering::Relaxed);
     let next = try_reissue(&stack, new, &none, "next").await.unwrap();
-    settle(&stack).await;
+    stack.rest().await;
     assert_eq!(stack.header(next).await.total, 3);
     assert!(matches!(try_reissue(&stack, next, &none, "none").await, Err(ReissueError::Nothing { .. })));
     let again = ReissueRequest { again: true, ..none };
     let once_more = try_reissue(&stack, old, &again, "once more").await.unwrap();
-    settle(&stack).await;
+    stack.rest().await;
     assert_eq!((stack.header(once_more).await.total, stack.header(old).await.reissued_as), (3, Some(once_more)));
 }
 
@@ -215,12 +207,12 @@ async fn items_without_a_task_are_counted() {
     stack.register(vec![order(Some(ids[0]), "117", 0), order(Some(ids[1]), "117", 1)]).await;
     stack.drain().await;
     stack.ack(&failed(&ids[1..])).await;
-    settle(&stack).await;
+    stack.rest().await;
     assert_eq!(stack.header(old).await.state, FanoutState::Completed);
     broken.store(false, Ordering::Relaxed);
     let calls = stack.api.seen().len();
     let new = reissue(&stack, old, &ReissueRequest::default()).await;
-    settle(&stack).await;
+    stack.rest().await;
     let header = stack.header(new).await;
     assert_eq!((header.state, header.total), (FanoutState::Completed, 1));
     let partition = stack.producing.partitions(&header).await.unwrap().remove(0);
@@ -237,10 +229,10 @@ async fn what_succeeded_is_not_reissued_whatever_its_item_says() {
     let (old, ids) = stack.open(4, true).await;
     stack.ack(&failed(&ids[1..2])).await;
     stack.register_items(&ids).await;
-    settle(&stack).await;
+    stack.rest().await;
     broken.store(false, Ordering::Relaxed);
     let new = reissue(&stack, old, &ReissueRequest::default()).await;
-    settle(&stack).await;
+    stack.rest().await;
     assert_eq!(contents(&stack, new).await.into_keys().collect::<BTreeSet<_>>(), orders([0, 3]));
     let partition = stack.producing.partitions(&stack.header(new).await).await.unwrap().remove(0);
     assert!(partition.bad_rows[0].problem.contains("its task succeeded"), "{:?}", partition.bad_rows);
@@ -253,7 +245,7 @@ async fn missing_items_are_reissued_if_asked_for() {
     let (old, ids) = stack.open(5, false).await;
     stack.register_items(&ids).await;
     stack.tracking.cancel(old).await.unwrap();
-    settle(&stack).await;
+    stack.rest().await;
     stack.minutes(20).await;
     let header = stack.header(old).await;
     assert!(header.ended(), "{header:?}");
@@ -262,7 +254,7 @@ async fn missing_items_are_reissued_if_asked_for() {
     let error = try_reissue(&stack, old, &ReissueRequest::default(), "again").await.unwrap_err();
     assert!(error.to_string().contains("5 are missing"), "{error}");
     let new = reissue(&stack, old, &ReissueRequest { missing: true, ..ReissueRequest::default() }).await;
-    settle(&stack).await;
+    stack.rest().await;
     assert_eq!(contents(&stack, new).await.into_keys().collect::<BTreeSet<_>>(), orders(0..5));
     assert!(called(&stack, 0).values().all(|calls| calls.len() == 1));
 }

@@ -24,7 +24,9 @@ pub(crate) fn resources(kind: &str) -> BTreeMap<String, Value> {
     let document = Template::document(TEXT).unwrap();
     let all: BTreeMap<String, Value> = serde_json::from_value(document["Resources"].clone()).unwrap();
     let of_kind = all.into_iter().filter(|(_, resource)| resource["Type"] == kind);
-    of_kind.map(|(name, resource)| (name, resource["Properties"].clone())).collect()
+    let found: BTreeMap<_, _> = of_kind.map(|(name, resource)| (name, resource["Properties"].clone())).collect();
+    assert!(!found.is_empty(), "there is no {kind}");
+    found
 }
 
 /// AWS asks for six times the function's time-out and the batch window on top, so that messages that wait for a free worker do

@@ -21,9 +21,9 @@ pub(super) async fn checks(stack: &Stack) -> Vec<Check> {
     let findings = health["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
     let standing = health["standing_still"].as_array().map(Vec::as_slice).unwrap_or_default();
     // Each kind that stands still is a check of its own, which says more than the finding.
-    let told = |finding: &&Value| finding["what"] != "kind_stands_still" || standing.is_empty();
+    let shown = |finding: &&Value| finding["what"] != "kind_stands_still" || standing.is_empty();
     checks.extend(standing.iter().map(stands_still));
-    checks.extend(findings.iter().filter(told).map(finding));
+    checks.extend(findings.iter().filter(shown).map(finding));
     if findings.is_empty() {
         checks.push(Check::ok("nothing is stale or in error"));
     }

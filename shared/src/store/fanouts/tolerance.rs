@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::percentage::Percentage;
+use super::percentage::{self, Percentage};
 use super::{Fanout, FanoutState};
 use crate::limits::TOLERATED_FAILURES_MAX;
 
@@ -18,6 +18,9 @@ pub enum Tolerance {
 }
 
 impl Tolerance {
+    /// However many there are.
+    pub const ALL: Self = Self::Percentage(percentage::ALL);
+
     /// Whether `failures` of `total` items are more than tolerated.
     pub(crate) fn exceeded(self, failures: u64, total: u64) -> bool {
         match self {

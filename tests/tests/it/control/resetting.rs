@@ -28,14 +28,6 @@ fn resetting(stack: &TestStack) -> Resetting {
     Resetting::from_environment(stack.surroundings()).unwrap()
 }
 
-async fn settle(stack: &TestStack) {
-    stack.drain().await;
-    for _ in 0..2 {
-        stack.sweep().await;
-        stack.drain().await;
-    }
-}
-
 async fn orders(stack: &TestStack, numbers: std::ops::Range<usize>) -> Vec<TaskId> {
     let tasks: Vec<_> = numbers.map(|n| order(None, "117", n)).collect();
     let registered = stack.insist(async || stack.register.register(tasks.clone(), "orders").await).await;
@@ -64,13 +56,13 @@ async fn a_failed_task_waits_again_as_another_one_and_once() {
     let (stack, mended) = stack(Crash::never()).await;
     let ids = orders(&stack, 0..3).await;
     assert!(matches!(resetting(&stack).reset(ids[0]).await, Err(ResetError::NotFailed { .. })), "it waits");
-    settle(&stack).await;
+    stack.rest().await;
     mended.store(true, Ordering::Relaxed);
     let first = resetting(&stack).reset(ids[0]).await.unwrap();
     assert_eq!(first.outcome, Registration::Registered);
     let again = resetting(&stack).reset(ids[0]).await.unwrap();
     assert_eq!((again.id, again.outcome), (first.id, Registration::Known));
-    settle(&stack).await;
+    stack.rest().await;
     let batches = stack.all_batches().await;
     let of = |id: &TaskId| batches.iter().filter(|batch| batch.members.slot(id).is_some()).count();
     assert_eq!((of(&first.id), of(&ids[0])), (1, 1));
@@ -86,7 +78,7 @@ async fn an_item_is_not_reset() {
     let (stack, _) = stack(Crash::never()).await;
     let (fanout, ids) = stack.open(2, false).await;
     stack.register_items(&ids).await;
-    settle(&stack).await;
+    stack.rest().await;
     let error = resetting(&stack).reset(TaskId::Item(ids[0])).await.unwrap_err();
     assert!(error.to_string().contains(&format!("reissue the failed items of fan-out {fanout}")), "{error}");
     assert_eq!(page(&stack).await, ResetPage::default());
@@ -97,14 +89,14 @@ async fn an_item_is_not_reset() {
 async fn work_that_another_task_has_is_not_done_twice() {
     let (stack, mended) = stack(Crash::never()).await;
     let ids = orders(&stack, 0..1).await;
-    settle(&stack).await;
+    stack.rest().await;
     mended.store(true, Ordering::Relaxed);
     stack.register.register(vec![order(None, "117", 0)], "since").await.unwrap();
-    settle(&stack).await;
+    stack.rest().await;
     let calls = stack.api.seen().len();
     let reset = resetting(&stack).reset(ids[0]).await.unwrap();
     assert!(matches!(reset.outcome, Registration::Duplicate { .. }), "{reset:?}");
-    settle(&stack).await;
+    stack.rest().await;
     assert_eq!(stack.api.seen().len(), calls);
 }
 
@@ -112,11 +104,11 @@ async fn work_that_another_task_has_is_not_done_twice() {
 async fn all_that_failed_in_a_scope_is_reset() {
     let (stack, mended) = stack(Crash::never()).await;
     orders(&stack, 0..10).await;
-    settle(&stack).await;
+    stack.rest().await;
     mended.store(true, Ordering::Relaxed);
     assert_eq!(page(&stack).await, ResetPage { reset: 10, ..ResetPage::default() });
     assert_eq!(page(&stack).await, ResetPage { known: 10, ..ResetPage::default() });
-    settle(&stack).await;
+    stack.rest().await;
     let batches = stack.all_batches().await;
     assert_eq!(batches.iter().map(|batch| batch.succeeded.count()).sum::<u64>(), 10);
     let others = Scope::Kind("letter".to_owned());
@@ -139,7 +131,7 @@ async fn a_page_may_end_at_any_record() {
     let changes = json!({"linger": 0, "max_batch": 2, "keep_results": true});
     let stack = TestStack::new(policy(changes), api, Crash::never()).await;
     orders(&stack, 0..8).await;
-    settle(&stack).await;
+    stack.rest().await;
     let (mut found, mut after, mut pages) = (0, None, 0);
     loop {
         let (batches, next) = stack.batches.failed(after.as_ref(), 1).await.unwrap();
@@ -161,7 +153,7 @@ async fn a_task_that_is_refused_keeps_its_key() {
     let kept = json!({"max_attempts": 1, "key": "content.order", "key_after_failure": "keep"});
     let stack = TestStack::new(policy(kept.clone()), api, Crash::never()).await;
     orders(&stack, 0..2).await;
-    settle(&stack).await;
+    stack.rest().await;
     stack.put_policy(policy(json!({"target": "content.other", "key": "content.order"}))).await;
     tokio::time::sleep(POLICY_CACHE_MAX + Duration::from_secs(1)).await;
     let all = page(&stack).await;
@@ -175,13 +167,13 @@ async fn a_task_that_is_refused_keeps_its_key() {
 async fn run(crash: Crash) -> Option<String> {
     let (stack, mended) = stack(crash).await;
     let ids = orders(&stack, 0..5).await;
-    settle(&stack).await;
+    stack.rest().await;
     mended.store(true, Ordering::Relaxed);
     let resetting = resetting(&stack);
     stack.insist(async || resetting.reset(ids[0]).await).await;
     let selected = page(&stack).await;
     assert_eq!(selected.refused, 0);
-    settle(&stack).await;
+    stack.rest().await;
     let batches = stack.all_batches().await;
     assert_eq!(batches.iter().map(|batch| batch.succeeded.count()).sum::<u64>(), 5, "each once");
     let members: Vec<&TaskId> = batches.iter().flat_map(|batch| batch.members.ids()).collect();

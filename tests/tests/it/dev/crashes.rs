@@ -30,8 +30,8 @@ async fn run(crash: Crash) -> Option<String> {
             let token = seen.token.clone().unwrap();
             let members: Vec<TaskId> = seen.call.members.iter().map(|member| member.id).collect();
             match (place, round) {
-                (0, _) => drop(stack.post(seen.call.batch_id, &token, &all(&members, "succeeded")).await),
-                (1, 3..) => drop(stack.post(seen.call.batch_id, &token, &all(&members, "retry")).await),
+                (0, _) => drop(stack.post(seen.call.batch_id, &token, &outcomes(&members, "succeeded")).await),
+                (1, 3..) => drop(stack.post(seen.call.batch_id, &token, &outcomes(&members, "retry")).await),
                 _ => {}
             }
         }

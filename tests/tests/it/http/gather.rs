@@ -57,7 +57,7 @@ fn gather(customer: u32) -> Value {
     json!({"user_key": format!("customer {customer}"), "tasks": [part("orders"), part("invoices")], "then": then})
 }
 
-async fn settle(server: &Server) {
+async fn rest(server: &Server) {
     server.stack.drain().await;
     for _ in 0..3 {
         server.stack.pass_time(fanfold::limits::HINT_LOST_AFTER).await;
@@ -99,7 +99,7 @@ async fn a_fanout_with_tasks_gathers_their_results_for_the_task_that_follows() {
     let fanout = id(&opened);
     assert_eq!((&opened["state"], &opened["total"]), (&json!("sealed"), &json!(2)));
     assert_eq!(opened["groups"], json!([{"id": fanout, "upto": 2}]));
-    settle(&server).await;
+    rest(&server).await;
     let ended = server.get(&format!("/fanouts/{fanout}")).await.ok(200);
     assert_eq!((&ended["state"], &ended["succeeded"]), (&json!("completed"), &json!(2)));
     let reports = reports(&server);
@@ -116,7 +116,7 @@ async fn a_fanout_with_tasks_gathers_their_results_for_the_task_that_follows() {
 async fn a_part_that_failed_says_why() {
     let (server, _) = server(Crash::never()).await;
     server.post("/fanouts", gather(2)).await.ok(201);
-    settle(&server).await;
+    rest(&server).await;
     let reports = reports(&server);
     let results = &reports.values().next().unwrap()[0]["results"];
     assert_eq!(results[0]["outcome"], "succeeded");
@@ -137,7 +137,7 @@ async fn several_fanouts_are_opened_at_once_and_their_tasks_share_batches() {
     };
     assert_eq!(super::ids(opened["fanouts"].as_array().unwrap()), super::ids(again["fanouts"].as_array().unwrap()));
     assert_eq!(keys(&opened), (1..=5).map(|n| json!(format!("customer {n}"))).collect::<Vec<_>>());
-    settle(&server).await;
+    rest(&server).await;
     assert_eq!(reports(&server).len(), 5);
     let calls = server.stack.api.seen().iter().filter(|seen| seen.call.kind == "orders").count();
     assert_eq!(calls, 1, "one call for the orders of all customers");
@@ -213,7 +213,7 @@ async fn results_that_are_too_large_are_left_out_with_advice() {
     stack.put_policy(of("report")).await;
     let server = Server::over(stack);
     let opened = server.post("/fanouts", gather(1)).await.ok(201);
-    settle(&server).await;
+    rest(&server).await;
     let content = reports(&server).into_values().next().unwrap().remove(0);
     let why = content["results_left_out"].as_str().unwrap();
     assert!(why.contains("bytes as JSON, at most 98304 are passed on"), "{why}");
@@ -236,7 +236,7 @@ async fn items_that_were_added_are_told_of_and_too_many_are_not() {
         let of = |range: String| format!("{}:{group}:{range}", id(&opened));
         let acks = json!({"items": [of(format!("1-{}", items - 1))], "failed": [of("0".to_owned())]});
         server.post("/acks", acks).await.ok(200);
-        settle(&server).await;
+        rest(&server).await;
         let content = reports(&server).into_values().next().unwrap().remove(0);
         let outcomes: Option<Vec<Value>> =
             content["results"].as_array().map(|parts| parts.iter().map(|part| part["outcome"].clone()).collect());
@@ -265,7 +265,7 @@ async fn the_task_that_follows_is_the_same_however_often_it_is_asked_for() {
             server.stack.hand(QueueName::Notify, messages.clone()),
             server.stack.hand(QueueName::Notify, messages.clone()),
         );
-        settle(&server).await;
+        rest(&server).await;
     }
     let ended = server.get(&format!("/fanouts/{}", id(&opened))).await.ok(200);
     let reports = reports(&server);

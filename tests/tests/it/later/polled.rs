@@ -84,7 +84,7 @@ async fn posted_outcomes_and_the_answer_go_together() {
     let api = ScriptedApi::polled(|_| Ok(named(Some(60))), |_, _, _| Ok(Answer::AllSucceeded));
     let stack = TestStack::new(changes(json!({})), api, Crash::never()).await;
     let (members, batch) = open(&stack, 3).await;
-    stack.post(batch.id, &stack.last_token(), &all(&members[..1], "failed")).await;
+    stack.post(batch.id, &stack.last_token(), &outcomes(&members[..1], "failed")).await;
     stack.drain().await;
     let batch = stack.assert_settled(&members, 10).await.remove(&members[0]).unwrap();
     assert_eq!((batch.succeeded.count(), batch.failed.count(), stack.api.asked().len()), (2, 1, 1));

@@ -39,14 +39,14 @@ async fn outcomes_that_come_before_the_answer_to_the_call_count() {
         let batch = stack.only_batch().await;
         assert!(batch.lease_until.is_some(), "its call is being made");
         let members = batch.members.ids().to_vec();
-        stack.post(batch.id, &stack.last_token(), &all(&members[..2], "succeeded")).await;
+        stack.post(batch.id, &stack.last_token(), &outcomes(&members[..2], "succeeded")).await;
         (members, batch.id)
     };
     let ((members, batch), ()) = futures::join!(posted, async {
         stack.pass(&[QueueName::Handle]).await;
     });
     assert_eq!(stack.only_batch().await.succeeded.count(), 2, "the call's own write keeps them");
-    stack.post(batch, &stack.last_token(), &all(&members[2..], "succeeded")).await;
+    stack.post(batch, &stack.last_token(), &outcomes(&members[2..], "succeeded")).await;
     stack.drain().await;
     stack.assert_settled(&tasks, 10).await;
     assert_eq!(stack.api.seen().len(), 1);
@@ -62,7 +62,7 @@ async fn the_deadline_meets_the_last_outcome() {
         let left = batch.later.as_ref().unwrap().until.since(stack.world.now());
         tokio::time::sleep(left.saturating_sub(early)).await;
         let message = HandleMessage { batch: batch.id, attempt: 1, more: false };
-        let posted = all(&members, "succeeded");
+        let posted = outcomes(&members, "succeeded");
         let (answer, ()) = futures::join!(stack.post(batch.id, &token, &posted), async {
             tokio::task::yield_now().await;
             stack.handle_message(message).await;
@@ -87,7 +87,7 @@ async fn a_late_success_of_an_older_call_counts_and_its_retry_does_not() {
     let late = [outcome(members[0], "succeeded"), outcome(members[1], "retry"), outcome(members[2], "failed")];
     assert_eq!(stack.post(batch.id, &old, &late).await, json!({"recorded": 2, "ignored": 1, "open": 1}));
     assert!(stack.only_batch().await.again.is_zero());
-    let answer = stack.post(batch.id, &new, &all(&members, "succeeded")).await;
+    let answer = stack.post(batch.id, &new, &outcomes(&members, "succeeded")).await;
     assert_eq!(answer, json!({"recorded": 2, "ignored": 1, "open": 0}), "the first outcome of a member counts");
     stack.drain().await;
     let batch = stack.assert_settled(&members, 10).await.remove(&members[0]).unwrap();
@@ -104,7 +104,7 @@ async fn a_batch_whose_last_outcome_comes_between_two_attempts_is_done_without_a
     let token = stack.last_token();
     stack.pass_time(WITHIN + Duration::from_secs(20)).await;
     assert!(stack.only_batch().await.retry_at.is_some());
-    stack.post(batch.id, &token, &all(&members, "succeeded")).await;
+    stack.post(batch.id, &token, &outcomes(&members, "succeeded")).await;
     stack.drain().await;
     stack.assert_settled(&members, 10).await;
     assert_eq!(stack.api.seen().len(), 1);
@@ -121,18 +121,18 @@ async fn what_is_said_of_a_lost_call_counts_for_the_call_that_repeats_it() {
     let timeout = Duration::from_secs(10);
     let lost = stack.batches.begin_with_token(message.batch, 1, timeout).await.unwrap().done().unwrap();
     let (token, members) = (lost.token().unwrap(), lost.members.ids().to_vec());
-    stack.post(lost.id, &token, &all(&members[..1], "succeeded")).await;
+    stack.post(lost.id, &token, &outcomes(&members[..1], "succeeded")).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     stack.handle_message(message).await;
     let batch = stack.only_batch().await;
     assert_eq!((batch.attempts, batch.later.is_some(), batch.attempt_of(&token)), (2, true, Some(1)));
     let called: Vec<TaskId> = stack.api.seen()[0].call.members.iter().map(|member| member.id).collect();
     assert_eq!(called, members[1..], "the one that succeeded is not called again");
-    let answer = stack.post(batch.id, &token, &all(&members[1..], "retry")).await;
+    let answer = stack.post(batch.id, &token, &outcomes(&members[1..], "retry")).await;
     assert_eq!(answer, json!({"recorded": 1, "ignored": 0, "open": 1}));
     stack.pass_time(Duration::from_secs(20)).await;
     assert_eq!(stack.api.seen().len(), 2, "it is called again");
-    stack.post(batch.id, &stack.last_token(), &all(&members[1..], "succeeded")).await;
+    stack.post(batch.id, &stack.last_token(), &outcomes(&members[1..], "succeeded")).await;
     stack.drain().await;
     stack.assert_settled(&members, 10).await;
 }
@@ -146,7 +146,7 @@ async fn messages_that_come_twice_or_late_change_nothing() {
         stack.handle_message(HandleMessage { batch: batch.id, attempt, more: false }).await;
     }
     assert_eq!((stack.only_batch().await, stack.api.seen().len()), (batch.clone(), 1));
-    stack.post(batch.id, &token, &all(&members, "succeeded")).await;
+    stack.post(batch.id, &token, &outcomes(&members, "succeeded")).await;
     for attempt in [1, 2] {
         stack.handle_message(HandleMessage { batch: batch.id, attempt, more: false }).await;
     }

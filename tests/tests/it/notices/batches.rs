@@ -46,7 +46,7 @@ async fn failures_are_reported_by_one_chain_and_then_the_batch_is_closed() {
     for _ in 0..20 {
         run_for(&stack, 6 * MINUTE, Duration::from_secs(5)).await;
         stack.sweeper.sweep(fanfold_sweep::SweepRequest::default()).await.unwrap();
-        assert!(stack.backlog().await <= 1, "one message a notice");
+        assert!(stack.backlog().await <= 1, "one message per notice");
     }
     let calls = stack.webhooks.posted().len();
     assert!((9..16).contains(&calls), "{calls} calls in hours");

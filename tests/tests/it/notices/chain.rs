@@ -24,7 +24,7 @@ async fn pauses_double_up_to_an_hour_although_messages_are_repeated() {
             stack.ack.apply(&done(&ids)).await.unwrap();
             stack.tracking.seal(fanout).await.unwrap();
         }
-        assert!(stack.backlog().await <= 1, "one message a notice");
+        assert!(stack.backlog().await <= 1, "one message per notice");
         run_for(&stack, HOUR, step).await;
         stack.sweeper.sweep(fanfold_sweep::SweepRequest::default()).await.unwrap();
     }

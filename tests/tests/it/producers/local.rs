@@ -4,10 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use fanfold::clock::World;
-use fanfold::config::Surroundings;
 use fanfold::producing::{Given, Source};
-use fanfold_local::Engine;
 use fanfold_produce::{AllSources, Asking, LocalSources, SourceAnswer, SourceError, Sources};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -28,11 +25,6 @@ impl LocalSources for Folder {
         let rows = command.iter().map(|argument| json!(argument).into()).collect();
         async { Ok(SourceAnswer { rows, cursor: None }) }.boxed()
     }
-}
-
-fn sources() -> AllSources {
-    let engine = Engine::memory().unwrap();
-    AllSources::from_environment(&Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), |_| None))
 }
 
 async fn ask(sources: &AllSources, source: &Value, partition: u32, cursor: Value) -> Result<SourceAnswer, SourceError> {

@@ -7,15 +7,15 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::{Json, Router, routing};
-use fanfold::clock::{Timestamp, World};
-use fanfold::config::Surroundings;
+use fanfold::clock::Timestamp;
 use fanfold::limits::SOURCE_ANSWER_BYTES_MAX;
 use fanfold::producing::Source;
-use fanfold_local::Engine;
-use fanfold_produce::{AllSources, SourceAnswer, SourceError, SourceRequest, Sources};
+use fanfold_produce::{SourceAnswer, SourceError, SourceRequest, Sources};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use uuid::Uuid;
+
+use super::sources;
 
 async fn serve() -> (String, Arc<AtomicU32>) {
     let asked = Arc::new(AtomicU32::new(0));
@@ -34,12 +34,6 @@ async fn serve() -> (String, Arc<AtomicU32>) {
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await });
     (url, asked)
-}
-
-/// Sources of an environment without AWS.
-fn sources() -> AllSources {
-    let engine = Engine::memory().unwrap();
-    AllSources::from_environment(&Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), |_| None))
 }
 
 async fn ask(url: &str) -> Result<SourceAnswer, SourceError> {

@@ -8,7 +8,7 @@ use fanfold::store::fanouts::FanoutState;
 use fanfold_tests::{Crash, Moment, QueueName, at_every_request};
 use serde_json::json;
 
-use super::{called, contents, ended, orders, reissue, settle, stack};
+use super::{called, contents, ended, orders, reissue, stack};
 
 async fn run(crash: Crash) -> Option<String> {
     let changes = json!({"linger": 0, "key": "content.order", "scope": "kind"});
@@ -25,10 +25,10 @@ async fn run(crash: Crash) -> Option<String> {
     let messages = stack.take(QueueName::Produce).await;
     stack.hand(QueueName::Produce, messages.clone()).await;
     stack.crash.revive();
-    settle(&stack).await;
+    stack.rest().await;
     stack.hand(QueueName::Produce, messages).await;
     stack.crash.revive();
-    settle(&stack).await;
+    stack.rest().await;
     let header = stack.header(new).await;
     assert_eq!((header.state, header.total, header.duplicates), (FanoutState::Completed, 3, 0), "{header:?}");
     let tasks = contents(&stack, new).await;

@@ -11,7 +11,7 @@ use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, deaths, policy};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{called, name_of, orders, settle, try_reissue};
+use super::{called, name_of, orders, try_reissue};
 
 const ITEMS: usize = 7;
 
@@ -39,7 +39,7 @@ async fn failed(crash: Crash) -> (TestStack, Uuid, Vec<ItemId>) {
     }
     stack.register(ids.iter().enumerate().map(|(number, id)| large(*id, number)).collect()).await;
     stack.seal(fanout).await;
-    settle(&stack).await;
+    stack.rest().await;
     assert_eq!(stack.header(fanout).await.failed, ITEMS as u64);
     (stack, fanout, ids)
 }
@@ -55,7 +55,7 @@ async fn some_work(stack: &TestStack) {
 /// Cuts a reissue short, and waits for its end.
 async fn cut_short(stack: &TestStack, fanout: Uuid) {
     stack.insist(async || stack.tracking.cancel(fanout).await).await;
-    settle(stack).await;
+    stack.rest().await;
     stack.minutes(20).await;
     assert!(stack.header(fanout).await.ended());
 }
@@ -69,7 +69,7 @@ async fn finish(stack: &TestStack, of: Uuid, missing: bool) -> Option<Uuid> {
         Err(error) => Err(error),
     };
     let new = stack.insist(tried).await;
-    settle(stack).await;
+    stack.rest().await;
     new
 }
 
@@ -129,7 +129,7 @@ async fn what_it_left_is_reissued_as_it_was() {
     let calls = stack.api.seen().len();
     let rest = try_reissue(&stack, old, &correct(&sorted[taken_on]), "rest").await.unwrap();
     assert_eq!(try_reissue(&stack, old, &correct(&sorted[taken_on]), "rest").await.unwrap(), rest, "a repetition");
-    settle(&stack).await;
+    stack.rest().await;
     let left = sorted[taken_on..].iter().map(|id| number(&ids, id));
     assert_eq!(called(&stack, calls).into_keys().collect::<BTreeSet<_>>(), orders(left));
     let header = stack.header(rest).await;

@@ -15,7 +15,7 @@ use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, failed, policy};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{called, contents, ended, name_of, orders, reissue, settle, stack};
+use super::{called, contents, ended, name_of, orders, reissue, stack};
 
 async fn partition(stack: &TestStack, fanout: Uuid) -> Partition {
     stack.producing.partitions(&stack.header(fanout).await).await.unwrap().remove(0)
@@ -52,7 +52,7 @@ async fn an_item_in_a_batch_that_has_not_ended_is_waited_for() {
     let at = partition(&stack, new).await;
     assert_eq!((at.state, at.tries, at.bad), (PartitionState::Running, 1, 0));
     assert!(at.error.unwrap().contains("is in a batch that has not ended"));
-    settle(&stack).await;
+    stack.rest().await;
     let header = stack.header(new).await;
     assert_eq!((header.state, header.total), (FanoutState::Completed, 1));
     assert_eq!(contents(&stack, new).await.into_keys().collect::<Vec<_>>(), ["ORD-3"]);
@@ -69,7 +69,7 @@ async fn a_batch_whose_record_expired_is_no_failure() {
     let calls = stack.api.seen().len();
     broken.store(false, Ordering::Relaxed);
     let new = reissue(&stack, old, &ReissueRequest::default()).await;
-    settle(&stack).await;
+    stack.rest().await;
     let at = partition(&stack, new).await;
     assert_eq!((at.state, at.rows, at.bad), (PartitionState::Failed, 0, 0));
     let error = at.error.unwrap();
@@ -84,7 +84,7 @@ async fn a_group_that_cannot_be_found_holds_the_reissue_up() {
     let (old, ids) = ended(&stack, &[7, 3, 3]).await;
     stack.delete_record("GroupsTable", &ids[7].group.to_string()).await;
     let new = reissue(&stack, old, &ReissueRequest::default()).await;
-    settle(&stack).await;
+    stack.rest().await;
     let at = partition(&stack, new).await;
     assert_eq!((at.state, at.rows), (PartitionState::Failed, 0));
     assert!(at.error.unwrap().contains("10 of 13 items"));
@@ -102,14 +102,14 @@ async fn a_task_of_a_forgotten_fanout_is_not_called() {
         stack.control.pause(&kind).await.unwrap();
         tokio::time::sleep(POLICY_CACHE_MAX + Duration::from_secs(1)).await;
         stack.tracking.cancel(old).await.unwrap();
-        settle(&stack).await;
+        stack.rest().await;
         stack.minutes(20).await;
         let new = reissue(&stack, old, &ReissueRequest { missing: true, ..ReissueRequest::default() }).await;
-        settle(&stack).await;
+        stack.rest().await;
         assert!(stack.api.seen().is_empty(), "the kind is paused");
         stack.delete_record("FanoutsTable", &old.to_string()).await;
         stack.control.resume(&kind).await.unwrap();
-        settle(&stack).await;
+        stack.rest().await;
         let header = stack.header(new).await;
         assert_eq!((header.state, header.total), (FanoutState::Completed, 4));
         assert!(called(&stack, 0).values().all(|calls| calls.len() == 1), "{:?}", called(&stack, 0));

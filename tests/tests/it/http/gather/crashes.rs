@@ -18,7 +18,7 @@ async fn run(crash: Crash, repeats: bool) -> Option<String> {
         }
         assert!(answer.status >= 500, "{}", answer.body);
     }
-    settle(&server).await;
+    rest(&server).await;
     // Those whose header was written are completed, whoever asked.
     let listed = server.stack.insist(async || listed(&server).await).await;
     assert!(listed.len() <= 2 && (listed.len() == 2 || !repeats), "{listed:?}");

@@ -14,12 +14,12 @@ async fn tasks_that_their_policy_does_not_accept_any_more_wait_for_it() {
     let opened = stack.producing.open(&stack.tracking, request, Some("k")).await.unwrap().fanout;
     assert!(opened.to_register() && opened.ending());
     stack.delete_policy("invoices").await;
-    settle(&server).await;
+    rest(&server).await;
     assert!(stack.header(opened.id).await.to_register());
     let of = policy(json!({"kind": "invoices", "target": "'all'", "keep_results": true}));
     stack.put_policy(of).await;
     stack.pass_time(fanfold::limits::WAKE_PAUSE_MAX).await;
-    settle(&server).await;
+    rest(&server).await;
     let header = stack.header(opened.id).await;
     assert!(header.complete() && !header.to_register() && !header.ending(), "{header:?}");
     assert_eq!((reports(&server).len(), fetched(&server).values().sum::<usize>()), (1, 2));
@@ -43,13 +43,13 @@ async fn late_and_repeated_messages_to_register_them_change_nothing() {
     }
     let messages = stack.take(QueueName::Produce).await;
     tokio::join!(stack.hand(QueueName::Produce, messages.clone()), stack.hand(QueueName::Produce, messages.clone()));
-    settle(&server).await;
+    rest(&server).await;
     assert!(stack.hand(QueueName::Produce, messages).await.is_empty());
-    settle(&server).await;
+    rest(&server).await;
     assert!(stack.header(one).await.complete());
     assert!(fetched(&server).values().all(|times| *times == 1), "{:?}", fetched(&server));
     stack.pass_time(2 * fanfold::limits::DRAINED_AFTER).await;
-    settle(&server).await;
+    rest(&server).await;
     let header = stack.header(cancelled).await;
     assert!(header.ended() && header.missing == 2, "{header:?}");
 }

@@ -5,14 +5,14 @@ use super::*;
 /// A customer whose invoices cannot be fetched: the fan-out as it ended.
 async fn failed(server: &Server) -> Value {
     let opened = server.post("/fanouts", gather(2)).await.ok(201);
-    settle(server).await;
+    rest(server).await;
     server.get(&format!("/fanouts/{}", id(&opened))).await.ok(200)
 }
 
 /// Reissues a fan-out; how the new one ended.
 async fn reissue(server: &Server, of: &Value, body: Value) -> Value {
     let new = server.post(&format!("/fanouts/{}/reissue", id(of)), body).await.ok(201);
-    settle(server).await;
+    rest(server).await;
     server.get(&format!("/fanouts/{}", id(&new))).await.ok(200)
 }
 
@@ -66,7 +66,7 @@ async fn each_part_keeps_its_place_whichever_failed() {
     let task = |(kind, customer): &(&str, u32)| json!({"kind": kind, "content": {"customer": customer}});
     let body = fanfold_tests::changed(gather(2), json!({"tasks": parts.iter().map(task).collect::<Vec<_>>()}));
     let opened = server.post("/fanouts", body).await.ok(201);
-    settle(&server).await;
+    rest(&server).await;
     let old = server.get(&format!("/fanouts/{}", id(&opened))).await.ok(200);
     assert_eq!(old["failed"], 3);
     broken.store(false, Ordering::Relaxed);
@@ -98,7 +98,7 @@ async fn the_task_of_a_reissue_is_no_item() {
     let item = format!("{}:{}:0", id(&all), id(&all));
     let then = fanfold_tests::changed(gather(2)["then"].clone(), json!({"id": item}));
     let opened = server.post("/fanouts", fanfold_tests::changed(gather(2), json!({"then": then}))).await.ok(201);
-    settle(&server).await;
+    rest(&server).await;
     assert_eq!(server.get(&format!("/fanouts/{}", id(&all))).await.ok(200)["state"], "completed");
     broken.store(false, Ordering::Relaxed);
     let new = reissue(&server, &opened, json!({})).await;
@@ -110,12 +110,12 @@ async fn the_task_of_a_reissue_is_no_item() {
 async fn the_last_phase_is_run_again_without_fetching() {
     let (server, broken) = server(Crash::never()).await;
     let opened = server.post("/fanouts", gather(9)).await.ok(201);
-    settle(&server).await;
+    rest(&server).await;
     broken.store(false, Ordering::Relaxed);
     let fetched_before = fetched(&server);
     let task = opened["then"]["id"].as_str().unwrap();
     let again = server.post(&format!("/tasks/{task}/reset"), json!({})).await.ok(200);
-    settle(&server).await;
+    rest(&server).await;
     let reports = reports(&server);
     assert_eq!(reports[task], reports[again["id"].as_str().unwrap()], "with the same content");
     assert_eq!(fetched(&server), fetched_before);
@@ -131,7 +131,7 @@ async fn what_cannot_be_told_apart_is_left_out() {
     server.post("/acks", json!({"failed": [item(0)]})).await.ok(200);
     let task = json!({"id": item(1), "kind": "invoices", "content": {"customer": 2}});
     server.post("/tasks", json!({"tasks": [task]})).await.ok(202);
-    settle(&server).await;
+    rest(&server).await;
     let new = reissue(&server, &opened, json!({})).await;
     let content = told(&server, &new);
     let why = content["results_left_out"].as_str().unwrap();
