@@ -16,8 +16,6 @@ use crate::{Handle, HandleError};
 /// Posted outcomes were not recorded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PostError {
-    #[error("there is no batch {0}")]
-    UnknownBatch(Uuid),
     #[error("the header Fanfold-Token is not that of a call of batch {0}")]
     WrongToken(Uuid),
     /// Entries that cannot be used.
@@ -48,7 +46,7 @@ impl Handle {
     /// Records posted outcomes, and does what follows from them. Repeating it does no harm.
     pub(crate) async fn post(&self, id: Uuid, token: &str, request: &OutcomesRequest) -> Result<Taken, PostError> {
         for tries in 1..=CONTENTION_TRIES_MAX {
-            let batch = self.batches.get(id).await?.ok_or(PostError::UnknownBatch(id))?;
+            let batch = self.batches.get(id).await?.ok_or(HandleError::UnknownBatch(id))?;
             let attempt = batch.attempt_of(token).ok_or(PostError::WrongToken(id))?;
             let policy = self.policies.get(&batch.lane.kind).await?;
             let noted = noted(&batch, attempt, &request.members, self.world.now()).map_err(PostError::Refused)?;
