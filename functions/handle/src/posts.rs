@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fanfold::aws::{StoreError, Write};
-use fanfold::limits::{CONTENTION_TRIES_MAX, POST_PAUSE_MILLIS};
+use fanfold::limits::{CONTENTION_TRIES_MAX, OVERTAKEN_PAUSES};
 use fanfold::messages::OutcomesRequest;
 use fanfold::policy::{FieldError, Policy};
 use fanfold::store::batches::{Batch, BatchStatus};
@@ -59,10 +59,7 @@ impl Handle {
                 return Ok(taken);
             }
             // Another post, or a worker, was faster.
-            tokio::time::sleep(Duration::from_millis(
-                self.world.random.next() % (POST_PAUSE_MILLIS * u64::from(tries)),
-            ))
-            .await;
+            tokio::time::sleep(OVERTAKEN_PAUSES.after(tries, self.world.random.next())).await;
         }
         Err(StoreError::Contended { what: format!("recording outcomes of batch {id}") }.into())
     }
