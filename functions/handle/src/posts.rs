@@ -70,7 +70,7 @@ impl Handle {
             self.release(&after, policy, &before.failed).await?;
             return self.ack_so_far(&after).await;
         }
-        match self.go_on(&after, false).await? {
+        match self.continue_from_record(&after, false).await? {
             Afterwards::Done | Afterwards::Waits => Ok(()),
             // A post makes no call.
             Afterwards::NextPart(next) => {
