@@ -1,29 +1,9 @@
 //! What the errors of AWS APIs say. Many that concern every call have the status 400, so the code counts more.
 
-use fanfold_http_client::aws::{AwsError, Refused};
+use fanfold_http_client::aws::{AwsError, PASSING, THROTTLED};
 
 use crate::url::failure;
 use crate::{CallError, Cause, RetryAfter};
-
-/// What was signed has become too old: new credentials come by themselves.
-const EXPIRED: [&str; 4] = ["ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeTooSkewed"];
-
-/// Everybody must wait (the SDKs' list of throttling errors, and those of KMS).
-const THROTTLED: [&str; 13] = [
-    "BandwidthLimitExceeded",
-    "KMSThrottlingException",
-    "KmsThrottled",
-    "PriorRequestNotComplete",
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
-    "RequestThrottled",
-    "RequestThrottledException",
-    "SlowDown",
-    "ThrottledException",
-    "Throttling",
-    "ThrottlingException",
-    "TooManyRequestsException",
-];
 
 /// The caller may not do this now, or its credentials are wrong.
 const DENIED: [&str; 27] = [
@@ -68,9 +48,9 @@ const MISSING: [&str; 5] = [
 /// The cause that an error's code shows, if it concerns every call.
 pub(crate) fn cause_of(code: &str) -> Option<Cause> {
     let of = |codes: &[&str], cause| codes.contains(&code).then_some(cause);
-    // Nothing is wrong with a batch whose credentials expired: every call waits until there are others.
-    of(&EXPIRED, Cause::Unreachable)
-        .or_else(|| of(&THROTTLED, Cause::Status(429)))
+    // Nothing is wrong with a batch whose credentials expired, or whose call came late: every call waits until that has passed.
+    of(PASSING, Cause::Unreachable)
+        .or_else(|| of(THROTTLED, Cause::Status(429)))
         .or_else(|| of(&DENIED, Cause::Status(403)))
         .or_else(|| of(&MISSING, Cause::Status(404)))
 }
@@ -82,11 +62,9 @@ pub(crate) fn not_done(name: &str, error: &AwsError) -> CallError {
         AwsError::NotMade(why) => CallError::new(Cause::Unreachable, format!("the batch API cannot be called: {why}")),
         AwsError::NoAnswer(error) => failure(error),
         AwsError::Refused(refused) => {
-            let Refused { status, code, message, retry_after, .. } = refused;
-            let cause = cause_of(code).unwrap_or(Cause::Status(status.as_u16()));
-            let parts = [code.as_str(), message.as_str()].into_iter().filter(|part| !part.is_empty());
-            let said = parts.fold(format!("{name} answered {status}"), |said, part| format!("{said}: {part}"));
-            CallError { retry_after: retry_after.map(RetryAfter::Delay), ..CallError::new(cause, said) }
+            let cause = cause_of(&refused.code).unwrap_or(Cause::Status(refused.status.as_u16()));
+            let retry_after = refused.retry_after.map(RetryAfter::Delay);
+            CallError { retry_after, ..CallError::new(cause, refused.answered_by(name)) }
         }
     }
 }
@@ -95,6 +73,7 @@ pub(crate) fn not_done(name: &str, error: &AwsError) -> CallError {
 #[allow(clippy::unwrap_used)]
 pub(crate) mod testing {
     use super::*;
+    use fanfold_http_client::aws::Refused;
 
     /// An error that a service answered.
     pub(crate) fn refused(service: &'static str, status: u16, code: &str, message: &str) -> AwsError {
@@ -111,10 +90,10 @@ mod tests {
 
     #[test]
     fn codes_of_every_call_are_known_and_others_are_a_batchs_own() {
-        for code in EXPIRED.iter().chain(&THROTTLED).chain(&DENIED).chain(&MISSING) {
+        for code in PASSING.iter().chain(THROTTLED).chain(&DENIED).chain(&MISSING) {
             assert!(cause_of(code).is_some_and(Cause::concerns_every_batch), "{code}");
         }
-        for code in EXPIRED.iter().chain(&THROTTLED) {
+        for code in PASSING.iter().chain(THROTTLED) {
             assert!(cause_of(code).is_some_and(Cause::retriable), "{code} passes");
         }
         for code in ["", "ValidationException", "InvalidMessageContents", "SerializationException", "InternalFailure"] {

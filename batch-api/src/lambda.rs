@@ -3,18 +3,14 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fanfold::clock::World;
-use fanfold::limits::{ANSWER_BYTES_MAX, EVENT_BYTES_MAX, EXCERPT_BYTES_MAX};
-use fanfold::text::beginning;
-use fanfold_http_client::aws::{Aws, AwsCall, Service, percent_encoded};
+use fanfold::limits::{ANSWER_BYTES_MAX, EVENT_BYTES_MAX};
+use fanfold_http_client::aws::{Aws, lambda};
 use fanfold_http_client::body;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::aws::not_done;
 use crate::url::failure;
 use crate::{Answer, CallError, Cause, Request};
-
-/// Says that an answer is what a function failed with.
-const FAILED: &str = "x-amz-function-error";
 
 /// What a function gets beside its event: it finds the key there, as it has no headers.
 const CONTEXT: &str = "x-amz-client-context";
@@ -38,12 +34,10 @@ impl LambdaCaller {
             return Err(CallError::new(Cause::NotSent, message));
         }
         let context = json!({"custom": {"idempotency_key": request.key, "attempt": request.call.attempt}});
-        let path = format!("/2015-03-31/functions/{}/invocations", percent_encoded(function, b""));
-        let call = AwsCall::post(Service::Lambda, path, "application/json", request.body)
-            .header(CONTEXT, STANDARD.encode(context.to_string()));
+        let call = lambda::invoke(function, request.body).header(CONTEXT, STANDARD.encode(context.to_string()));
         let answer = self.aws.send(call, request.timeout, self.world.now()).await;
         let mut answer = answer.map_err(|error| not_done("Lambda", &error))?;
-        let failed = answer.headers().contains_key(FAILED);
+        let failed = lambda::has_failed(answer.headers());
         let said = body(&mut answer, ANSWER_BYTES_MAX).await.map_err(|error| failure(&error))?.ok_or_else(|| {
             CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES_MAX} bytes"))
         })?;
@@ -58,12 +52,8 @@ fn read(said: &[u8], call: &crate::Call) -> Result<Answer, CallError> {
 
 /// The error of a function that failed. If its time was over, it may have worked.
 fn unhandled(said: &[u8]) -> CallError {
-    let document: Value = serde_json::from_slice(said).unwrap_or_default();
-    let named = [&document["errorType"], &document["errorMessage"]].map(Value::as_str);
-    let named: Vec<&str> = named.into_iter().flatten().filter(|part| !part.is_empty()).collect();
-    let why = if named.is_empty() { beginning(said, EXCERPT_BYTES_MAX) } else { named.join(": ") };
-    let cause = if why.contains("Task timed out after") { Cause::Silence } else { Cause::Exit };
-    CallError::new(cause, format!("the function failed: {}", beginning(why.as_bytes(), EXCERPT_BYTES_MAX)))
+    let cause = if lambda::timed_out(said) { Cause::Silence } else { Cause::Exit };
+    CallError::new(cause, format!("the function failed: {}", lambda::why(said)))
 }
 
 #[cfg(test)]

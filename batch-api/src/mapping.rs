@@ -9,7 +9,8 @@ mod reading;
 use std::collections::HashSet;
 
 use fanfold::mapping::{
-    Bindings, CompiledRequest, CompiledResponse, HttpMethod, Member, Render, RequestMapping, Sign, Text, Variable,
+    Bindings, CompiledRequest, CompiledResponse, HttpMethod, Member, Render, RenderError, RequestMapping, Sign, Text,
+    Variable,
 };
 use fanfold::policy::BatchApi;
 use fanfold_http_client::aws::percent_encoded;
@@ -128,18 +129,18 @@ impl Mapping {
             most: self.request.most,
         };
         match template.render(&render) {
-            Ok(Ok(rendered)) => {
+            Ok(rendered) => {
                 let at = |index: &usize| self.sent.get(*index).copied();
                 let unfit = rendered.unfit.into_iter().filter_map(|(index, problem)| Some((at(&index)?, problem)));
                 self.unfit.extend(unfit.collect::<Vec<_>>());
                 self.sent = rendered.sent.iter().filter_map(at).collect();
                 Ok(Some(rendered.body))
             }
-            Ok(Err(problem)) => Err(CallError::new(
+            Err(RenderError::Template(problem)) => Err(CallError::new(
                 Cause::NotMade,
                 format!("the request cannot be written: `batch_api.request.body` {problem}"),
             )),
-            Err(too_large) => Err(CallError::new(
+            Err(too_large @ RenderError::TooLarge(_)) => Err(CallError::new(
                 Cause::NotSent,
                 format!("{too_large}, which `batch_api.request` allows; it was not sent"),
             )),

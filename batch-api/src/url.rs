@@ -11,7 +11,7 @@ use fanfold::clock::World;
 use fanfold::headers::{ATTEMPT, IDEMPOTENCY_KEY, TOKEN};
 use fanfold::limits::EXCERPT_BYTES_MAX;
 use fanfold::text::{beginning, shorten};
-use fanfold_http_client::aws::{Aws, Unsigned};
+use fanfold_http_client::aws::{Aws, ERROR_TYPE, Unsigned};
 use fanfold_http_client::{Guard, HttpClient, NoAnswer, NotBegun, retry_after};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
@@ -20,9 +20,6 @@ use serde_json::{Map, Value};
 use self::sign::Signer;
 use crate::secrets::{Secrets, hide};
 use crate::{Accepted, Answer, Call, CallError, Cause, Mapping, Request};
-
-/// The header in which APIs of AWS name an error.
-const ERROR_TYPE: &str = "x-amzn-errortype";
 
 /// What a request consists of beside its headers.
 struct Sent<'a> {

@@ -17,10 +17,7 @@ impl Backoff {
     #[must_use]
     pub fn after(&self, tries: u32, random: u64) -> Duration {
         let doubled = 2_u32.saturating_pow(tries.saturating_sub(1).min(30));
-        let full = self.base.saturating_mul(doubled).min(self.max);
-        let half = full / 2;
-        let span = u64::try_from((full - half).as_millis()).unwrap_or(u64::MAX).saturating_add(1);
-        half + Duration::from_millis(random % span)
+        upper_half(self.base.saturating_mul(doubled).min(self.max), random)
     }
 
     /// Such pauses, no longer than `limit` in total.
@@ -28,6 +25,14 @@ impl Backoff {
     pub fn within(self, limit: Duration) -> Pauses {
         Pauses { backoff: self, tries: 0, left: limit }
     }
+}
+
+/// A delay somewhere in the upper half of the longest one.
+#[must_use]
+pub fn upper_half(longest: Duration, random: u64) -> Duration {
+    let half = longest / 2;
+    let span = u64::try_from((longest - half).as_millis()).unwrap_or(u64::MAX).saturating_add(1);
+    half + Duration::from_millis(random % span)
 }
 
 /// Pauses between tries, limited in total, so that a caller gets the error before its own time is up.

@@ -10,5 +10,5 @@ mod term;
 pub use preset::{Constant, Preset, Sizes, names as preset_names};
 pub use request::{BodyFormat, CompiledRequest, HttpMethod, RequestMapping, Sign, is_secret_name};
 pub use response::{CompiledResponse, ItemList, Match, Pointers, ResponseMapping, WholeMapping};
-pub use template::{MEMBERS, Member, Render, Rendered, Template, Text, TooLarge};
+pub use template::{MEMBERS, Member, Render, RenderError, Rendered, Template, Text};
 pub use term::{Bindings, Term, TermError, Variable};

@@ -9,9 +9,10 @@ use fanfold::text::{BYTE_ORDER_MARK, beginning};
 use fanfold_http_client::aws::error_code;
 use serde_json::Value;
 
+use super::Mapping;
+use super::items::{self, Item};
 use super::names::Names;
 use super::reading::{Reading, Readings, Said};
-use super::{Mapping, items};
 use crate::answer::extras;
 use crate::aws::cause_of;
 use crate::{Answer, Call, CallError, CallMember, Cause, MemberAnswer, MemberOutcome};
@@ -96,25 +97,7 @@ impl Mapping {
         said: &Said<'_>,
         bindings: &Bindings<'_>,
     ) -> Result<Readings, String> {
-        let items = match (&said.body, said.text.is_empty()) {
-            _ if response.matching == Match::None && said.differs() => {
-                return Err(
-                    "says by its status 207 that outcomes differ, and by `match: none` it has no items".to_owned()
-                );
-            }
-            _ if response.matching == Match::None => Vec::new(),
-            (Some(body), _) => items::of(response, body, bindings, said.differs())?,
-            (None, true) if !said.differs() && response.lists.iter().all(|list| list.optional) => Vec::new(),
-            (None, true) => return Err("is empty".to_owned()),
-            (None, false) => return Err("is not JSON".to_owned()),
-        };
-        if response.matching == Match::Index && items.len() != self.sent.len() {
-            return Err(format!(
-                "has {} items for {} members, so no item is known to be of a member",
-                items.len(),
-                self.sent.len()
-            ));
-        }
+        let items = self.items(response, said, bindings)?;
         let names = Names::of(response, call, &self.sent, bindings)?;
         let mut members: Vec<Option<Reading>> = vec![None; self.sent.len()];
         // Of any number of items that name no member, the first is kept.
@@ -141,6 +124,35 @@ impl Mapping {
         let others = if others > 0 { format!(", and {others} others name none either") } else { String::new() };
         let problem = strange.map(|first| format!("an item of it {first}{others}"));
         Ok(Readings { members, problem })
+    }
+
+    /// The items of an answer that is read by its items.
+    fn items<'a>(
+        &self,
+        response: &'a CompiledResponse,
+        said: &'a Said<'_>,
+        bindings: &Bindings<'_>,
+    ) -> Result<Vec<Item<'a>>, String> {
+        let items = match (&said.body, said.text.is_empty()) {
+            _ if response.matching == Match::None && said.differs() => {
+                return Err(
+                    "says by its status 207 that outcomes differ, and by `match: none` it has no items".to_owned()
+                );
+            }
+            _ if response.matching == Match::None => Vec::new(),
+            (Some(body), _) => items::of(response, body, bindings, said.differs())?,
+            (None, true) if !said.differs() && response.lists.iter().all(|list| list.optional) => Vec::new(),
+            (None, true) => return Err("is empty".to_owned()),
+            (None, false) => return Err("is not JSON".to_owned()),
+        };
+        if response.matching == Match::Index && items.len() != self.sent.len() {
+            return Err(format!(
+                "has {} items for {} members, so no item is known to be of a member",
+                items.len(),
+                self.sent.len()
+            ));
+        }
+        Ok(items)
     }
 
     /// The error of a call that failed as a whole.

@@ -93,8 +93,6 @@ fn problem(service: &str, error: &AwsError) -> String {
     match error {
         AwsError::NotMade(why) => why.clone(),
         AwsError::NoAnswer(_) => format!("{service} does not answer"),
-        AwsError::Refused(refused) => {
-            format!("{service} answered {}: {}: {}", refused.status, refused.code, refused.message)
-        }
+        AwsError::Refused(refused) => refused.answered_by(service),
     }
 }

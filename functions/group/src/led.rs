@@ -6,7 +6,6 @@ use fanfold::control::Hold;
 use fanfold::grouping::Rest;
 use fanfold::ids::derived;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
-use fanfold::store::batches::BatchStatus;
 use fanfold::store::locks::Lock;
 
 use crate::{Group, GroupError, Outbox, lead};
@@ -25,12 +24,14 @@ impl Group {
             self.wake(message, left.clone())
         };
         let Some(batch) = batch else { return Ok(outbox) };
-        if batch.status == BatchStatus::Formed && lock.names(batch.id) {
-            let more = !left.is_empty() && outbox.group.is_empty();
-            outbox.handle.push((HandleMessage::first(batch.id, more), batch.lane));
-        } else if batch.members.is_empty() && !hold.paused {
+        let led = !outbox.group.is_empty();
+        match HandleMessage::first_of(&batch, lock.names(batch.id), !left.is_empty(), led) {
+            Some(first) => outbox.handle.push((first, batch.lane)),
             // It won none of its intent. No other message names what waits beside it.
-            outbox.elect.push(ElectMessage::wake(batch.lane, self.world.uuid()));
+            None if batch.members.is_empty() && !hold.paused => {
+                outbox.elect.push(ElectMessage::wake(batch.lane, self.world.uuid()));
+            }
+            None => {}
         }
         Ok(outbox)
     }

@@ -106,11 +106,9 @@ impl Group {
         }
         let max_in_flight = policy.map_or(1, |policy| policy.max_in_flight);
         let (mut outbox, in_flight) = self.step_down(message, max_in_flight, size, &rest).await?;
-        // A batch that its lane's lock does not name would be lost with its first message.
-        if in_flight && batch.status == BatchStatus::Formed {
-            let more = !rest.is_empty() && outbox.group.is_empty();
-            outbox.handle.push((HandleMessage::first(batch.id, more), batch.lane));
-        }
+        let led = !outbox.group.is_empty();
+        let first = HandleMessage::first_of(&batch, in_flight, !rest.is_empty(), led);
+        outbox.handle.extend(first.map(|first| (first, batch.lane)));
         Ok(self.and_wake(message, freed, outbox))
     }
 
@@ -222,10 +220,11 @@ impl Group {
         let leader = leader(message);
         let next = derived::next_batch(message.batch);
         let more = !rest.is_empty();
-        let handed = more && max_in_flight > 1 && self.locks.hand_over(&leader, next, max_in_flight).await?;
-        if handed {
-            // It was the leader's own epoch, or the lock would have refused.
-            return Ok((lead(message.taken_over(next, message.epoch.saturating_add(1), rest, size)), true));
+        if more
+            && max_in_flight > 1
+            && let Some(epoch) = self.locks.hand_over(&leader, next, max_in_flight).await?
+        {
+            return Ok((lead(message.taken_over(next, epoch, rest, size)), true));
         }
         match self.locks.step_down(&leader, more).await? {
             Write::Done(()) => Ok((self.wake(message, rest.named.clone()), true)),

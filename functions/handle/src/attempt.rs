@@ -19,18 +19,26 @@ use crate::settle::EndedAttempt;
 use crate::step::{Afterwards, note};
 use crate::{Handle, HandleError};
 
+/// What became of beginning an attempt that makes no call.
+pub(crate) enum Uncalled {
+    /// It has begun.
+    Begun(Box<Batch>),
+    /// Another worker was faster. What may have been left undone of its attempt is done, except for this.
+    Overtaken(Afterwards),
+}
+
 impl Handle {
     /// Makes one attempt, unless another worker makes it or made it, it is not due yet, its lane is paused, or its kind has no
     /// place free.
     pub(crate) async fn attempt(&self, message: HandleMessage) -> Result<Afterwards, HandleError> {
-        self.attempt_at(message, Whose::Sessions).await
+        self.attempt_at(message, Whose::Session).await
     }
 
     async fn attempt_at(&self, message: HandleMessage, whose: Whose) -> Result<Afterwards, HandleError> {
         let batch = self.batches.get(message.batch).await?.ok_or(HandleError::UnknownBatch(message.batch))?;
         note(&batch);
         if !batch.may_begin(message.attempt, self.world.now()) {
-            return self.go_on(&batch, message.more).await;
+            return self.continue_from_record(&batch, message.more).await;
         }
         let held = self.policies.hold(&batch.lane).await?.paused;
         if held && !self.nothing_left(&batch).await? {
@@ -65,9 +73,9 @@ impl Handle {
         }
         self.release_place(&batch, &pass).await;
         match begun? {
-            Begun::Refused(batch) => self.go_on(&batch, message.more).await,
+            Begun::Refused(batch) => self.continue_from_record(&batch, message.more).await,
             Begun::Overtaken | Begun::Paused => Ok(Afterwards::Waits),
-            Begun::TooLargeForSession => Box::pin(self.attempt_at(message, Whose::Policys)).await,
+            Begun::TooLargeForSession => Box::pin(self.attempt_at(message, Whose::Policy)).await,
             Begun::Attempt(..) | Begun::TooLate | Begun::Dropped => {
                 self.come_later(&batch, message, Duration::ZERO).await
             }
@@ -101,7 +109,7 @@ impl Handle {
             self.handed_back(&batch, &result).await?
         };
         if let Ok(Answer::Later(later)) = result {
-            return self.stay_open(batch, policy, (later, gone), more).await;
+            return self.stay_open(batch, policy, later, gone, more).await;
         }
         self.end(batch, policy, EndedAttempt { result, gone, put_off }, more).await
     }
@@ -109,24 +117,25 @@ impl Handle {
     /// Fails the members of a batch that has waited too long for a batch API that refuses every call.
     async fn give_up(&self, message: HandleMessage, policy: &Policy, answer: &str) -> Result<Afterwards, HandleError> {
         let batch = match self.begin_without_call(message, policy).await? {
-            Ok(batch) => batch,
-            Err(then) => return Ok(then),
+            Uncalled::Begun(batch) => *batch,
+            Uncalled::Overtaken(then) => return Ok(then),
         };
         let result = Err(CallError::new(Cause::NotMade, gave_up_waiting(answer)));
         self.end(batch, policy, EndedAttempt { result, gone: BTreeSet::new(), put_off: None }, message.more).await
     }
 
-    /// Begins an attempt that makes no call. `Err`: another worker was faster, and what follows from its attempt is done, but
-    /// for this.
+    /// Begins an attempt that makes no call.
     pub(crate) async fn begin_without_call(
         &self,
         message: HandleMessage,
         policy: &Policy,
-    ) -> Result<Result<Batch, Afterwards>, HandleError> {
+    ) -> Result<Uncalled, HandleError> {
         match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
-            Write::Done(batch) => Ok(Ok(batch)),
+            Write::Done(batch) => Ok(Uncalled::Begun(Box::new(batch))),
             Write::Refused(None) => Err(HandleError::UnknownBatch(message.batch)),
-            Write::Refused(Some(batch)) => self.go_on(&batch, message.more).await.map(Err),
+            Write::Refused(Some(batch)) => {
+                self.continue_from_record(&batch, message.more).await.map(Uncalled::Overtaken)
+            }
         }
     }
 }

@@ -81,7 +81,6 @@ impl Handle {
             return Ok(Begun::TooLargeForSession);
         }
         pause(pass.times.ahead(self.world.now()).saturating_sub(CALL_AHEAD)).await;
-        let timeout = terms.policy.batch_api.timeout.0;
         let began = self.world.now();
         let begun = self.begin_attempt(message, terms).await?;
         let batch = match begun {
@@ -98,29 +97,37 @@ impl Handle {
             }
         };
         let prepared = prepared.without_closed(&batch);
+        let hindered = self.hindrance(&batch, &prepared, terms, pass, began).await;
+        if !matches!(hindered, Ok(None)) {
+            self.batches.take_back(&batch).await?;
+        }
+        Ok(hindered?.unwrap_or(Begun::Attempt(batch, prepared)))
+    }
+
+    /// What hinders the call of an attempt that has begun, so that the attempt is to be taken back.
+    async fn hindrance(
+        &self,
+        batch: &Batch,
+        prepared: &Prepared,
+        terms: &Terms,
+        pass: &mut Pass,
+        began: Timestamp,
+    ) -> Result<Option<Begun>, StoreError> {
         // Nobody is left of the part that was to be called, but there are others.
         if prepared.is_empty() && !batch.unsettled().is_empty() {
-            self.batches.take_back(&batch).await?;
-            return Ok(Begun::Dropped);
+            return Ok(Some(Begun::Dropped));
         }
         // The switches are read once more after the beginning, so that a call begins soon after they were read, or not at all.
-        if !prepared.members.is_empty() {
-            match self.hindrance(&batch, terms).await {
-                Ok(None) => {}
-                hindered => {
-                    self.batches.take_back(&batch).await?;
-                    return Ok(hindered.map(|hindrance| hindrance.unwrap_or(Begun::TooLate))?);
-                }
-            }
+        if !prepared.members.is_empty()
+            && let Some(switched) = self.switched(batch, terms).await?
+        {
+            return Ok(Some(switched));
         }
-        let in_time = self.in_time(&batch, &mut pass.times).await;
+        let in_time = self.in_time(batch, &mut pass.times).await;
         // Other workers rely on the call to end before its leases do.
-        let now = self.world.now();
-        if now.since(began) > CALL_WITHIN || now.plus(timeout) > pass.place.until || !in_time {
-            self.batches.take_back(&batch).await?;
-            return Ok(Begun::TooLate);
-        }
-        Ok(Begun::Attempt(batch, prepared))
+        let (now, timeout) = (self.world.now(), terms.policy.batch_api.timeout.0);
+        let late = now.since(began) > CALL_WITHIN || now.plus(timeout) > pass.place.until || !in_time;
+        Ok(late.then_some(Begun::TooLate))
     }
 
     /// The write that begins an attempt.
@@ -139,7 +146,7 @@ impl Handle {
     }
 
     /// What came between the beginning of an attempt and its call: its lane was paused, or its dev session ended.
-    async fn hindrance(&self, batch: &Batch, terms: &Terms) -> Result<Option<Begun>, StoreError> {
+    async fn switched(&self, batch: &Batch, terms: &Terms) -> Result<Option<Begun>, StoreError> {
         if self.policies.hold(&batch.lane).await?.paused {
             return Ok(Some(Begun::Paused));
         }

@@ -92,7 +92,7 @@ impl Handle {
             metrics::counter!(CALLS_REFUSED).increment(1);
         }
         match (says, called.pass.probes) {
-            (Says::Works, true) => self.kind_goes_on(called).await.map(|()| None),
+            (Says::Works, true) => self.resume_kind(called).await.map(|()| None),
             (_, true) => self.probe_later(called).await.map(Some),
             (Says::Works, false) => self.gates.works(place).await.map(|()| None),
             (Says::Refused, false) if called.put_off() => self.refused(called).await,
@@ -101,10 +101,10 @@ impl Handle {
     }
 
     /// A probe worked: the kind resumes.
-    async fn kind_goes_on(&self, called: &Called<'_>) -> Result<(), StoreError> {
+    async fn resume_kind(&self, called: &Called<'_>) -> Result<(), StoreError> {
         let (kind, now) = (called.kind(), self.world.now());
         let notice_at = notice_at(&called.pass.gate, called.policy, now);
-        if self.gates.go_on(&called.pass.place, notice_at).await? {
+        if self.gates.resume(&called.pass.place, notice_at).await? {
             tracing::warn!(kind, "the batch API works again: the kind resumes");
             metrics::counter!(KINDS_RESUMED).increment(1);
             self.hint_notice(kind, notice_at, now).await;

@@ -12,7 +12,7 @@ use fanfold::metrics::{CALLS_SPLIT, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, BatchStatus};
 
-use crate::settle::{EndedAttempt, settle_call};
+use crate::settle::{EndedAttempt, Moment, settle_call};
 use crate::step::{Afterwards, NextPart};
 use crate::{Handle, HandleError};
 
@@ -56,7 +56,7 @@ impl Handle {
         for _ in 0..CONTENTION_TRIES_MAX {
             // Outcomes are posted for calls with a token only.
             let kept = batch.secret.is_some().then(|| ended.clone());
-            let moment = (self.world.now(), self.world.random.next());
+            let moment = Moment { now: self.world.now(), random: self.world.random.next() };
             let settlement = settle_call(&batch, &asked, ended, policy, moment);
             let split = settlement.split;
             match (self.batches.settle(&batch, settlement).await?, kept) {
@@ -73,8 +73,9 @@ impl Handle {
         Err(StoreError::Contended { what: format!("ending an attempt of batch {}", batch.id) }.into())
     }
 
-    /// The attempt could not begin, because another worker began it. Does what that worker may have left undone.
-    pub(crate) async fn go_on(&self, batch: &Batch, more: bool) -> Result<Afterwards, HandleError> {
+    /// Does what comes next for a batch by its record, without beginning an attempt: its call is answered later, or another worker
+    /// began the attempt, and may have left something undone.
+    pub(crate) async fn continue_from_record(&self, batch: &Batch, more: bool) -> Result<Afterwards, HandleError> {
         let (message, from) = HandleMessage::awaited(batch).ok_or(HandleError::NotFormed(batch.id))?;
         let message = message.leaving(more);
         match (batch.status, batch.lease_until) {

@@ -12,16 +12,16 @@ use uuid::Uuid;
 
 use crate::Handle;
 
-/// Whose batch API is called.
+/// Which batch API is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// That of the dev session that has the calls of the kind, if there is one.
-    Sessions,
-    /// The policy's own.
-    Policys,
+    /// That of the dev session that has the calls of the kind. Without a session, that of the policy.
+    Session,
+    /// That of the policy.
+    Policy,
 }
 
-/// By what a call is made.
+/// The policy by which a call is made, and the dev session that it is sent to.
 #[derive(Debug)]
 pub(crate) struct Terms {
     /// The policy, with the queue of the dev session as batch API if there is one.
@@ -31,14 +31,14 @@ pub(crate) struct Terms {
 }
 
 impl Handle {
-    /// By what a batch is called now. None: its kind has no policy, and it waits.
+    /// The terms by which a batch is called now. None: its kind has no policy, and it waits.
     pub(crate) async fn terms(&self, batch: &Batch, whose: Whose) -> Result<Option<Terms>, StoreError> {
         let kind = &batch.lane.kind;
         let Some(policy) = self.policies.get(kind).await? else {
             tracing::warn!(batch = %batch.id, "{}; the batch waits, and is found by the sweep", no_policy(kind));
             return Ok(None);
         };
-        let lease = if whose == Whose::Sessions { self.lease(kind).await? } else { None };
+        let lease = if whose == Whose::Session { self.lease(kind).await? } else { None };
         let policy = lease.as_ref().map_or(policy.clone(), |lease| Arc::new(lease.terms(&policy)));
         Ok(Some(Terms { policy, lease }))
     }
@@ -81,8 +81,8 @@ pub(crate) fn unsent(error: &CallError) -> CallError {
     CallError::new(Cause::Unreachable, format!("the call was not sent to the dev session: {}", error.message))
 }
 
-/// No outcome came from a dev session. For the batch nothing was called: who has its own batch API called next need not fear that it
-/// worked.
+/// No outcome came from a dev session. This counts as if there had been no call: the policy's own batch API, which may be called
+/// next, has done nothing for the batch yet.
 pub(crate) fn silent_session() -> CallError {
     CallError::new(Cause::Unreachable, "no outcome came from the dev session in time")
 }

@@ -12,6 +12,7 @@ use fanfold::policy::Policy;
 use fanfold::store::batches::Batch;
 use fanfold_batch_api::Answer;
 
+use crate::attempt::Uncalled;
 use crate::settle::EndedAttempt;
 use crate::step::Afterwards;
 use crate::{Handle, HandleError};
@@ -65,8 +66,8 @@ impl Handle {
     /// Ends a batch without a call, and so without a place, if all its members are to be dropped.
     pub(crate) async fn drop_all(&self, message: HandleMessage, policy: &Policy) -> Result<Afterwards, HandleError> {
         let batch = match self.begin_without_call(message, policy).await? {
-            Ok(batch) => batch,
-            Err(then) => return Ok(then),
+            Uncalled::Begun(batch) => *batch,
+            Uncalled::Overtaken(then) => return Ok(then),
         };
         let Some(batch) = self.drop_some(batch).await? else { return Ok(Afterwards::Waits) };
         if !batch.unsettled().is_empty() {

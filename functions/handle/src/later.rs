@@ -36,7 +36,8 @@ impl Handle {
         &self,
         batch: Batch,
         policy: &Policy,
-        (accepted, gone): (Accepted, BTreeSet<usize>),
+        accepted: Accepted,
+        gone: BTreeSet<usize>,
         more: bool,
     ) -> Result<Afterwards, HandleError> {
         if let Some(problem) = &accepted.problem {
@@ -51,7 +52,7 @@ impl Handle {
         for _ in 0..CONTENTION_TRIES_MAX {
             let after = opened(&batch, later.clone(), &accepted, &gone);
             match self.batches.note(&batch, after, Vec::new()).await? {
-                Write::Done(open) => return self.go_on(&open, more).await,
+                Write::Done(open) => return self.continue_from_record(&open, more).await,
                 // The first outcomes were faster than the answer to the call.
                 Write::Refused(Some(stands)) if stands.is_same_attempt(&batch) => batch = stands,
                 Write::Refused(_) => {
@@ -131,7 +132,9 @@ impl Handle {
         let last_error = accepted.problem.map(|problem| shorten(&problem, ERROR_BYTES_MAX).into_owned());
         let after = Batch { later, last_error: last_error.or_else(|| batch.last_error.clone()), ..batch.clone() };
         match self.batches.note(batch, after, Vec::new()).await? {
-            Write::Done(batch) | Write::Refused(Some(batch)) => Box::pin(self.go_on(&batch, message.more)).await,
+            Write::Done(batch) | Write::Refused(Some(batch)) => {
+                Box::pin(self.continue_from_record(&batch, message.more)).await
+            }
             Write::Refused(None) => Err(HandleError::UnknownBatch(batch.id)),
         }
     }
@@ -173,9 +176,7 @@ impl Handle {
 /// A batch whose call is answered later. Members that are gone, or were not in the request, have failed.
 fn opened(batch: &Batch, later: Later, accepted: &Accepted, gone: &BTreeSet<usize>) -> Batch {
     let mut outcomes = Outcomes::of(batch);
-    for slot in gone.iter().filter(|slot| batch.is_open(**slot)) {
-        outcomes.fail(*slot, "the task's record is gone", None);
-    }
+    outcomes.fail_gone(batch, gone);
     for member in &accepted.members {
         if let Some(slot) = batch.members.slot(&member.id).filter(|slot| batch.is_open(*slot)) {
             outcomes.fail(slot, member.error.as_deref().unwrap_or_default(), member.code.as_deref());

@@ -111,7 +111,8 @@ impl Handle {
         })
     }
 
-    /// The same, but each call has a message of its own: who stops taking messages stops between two parts of a batch, too.
+    /// The same, but each call has a message of its own. A runner that stops taking messages then also stops between two parts of a
+    /// batch.
     #[must_use]
     pub fn call_by_call(self) -> Self {
         Self { parts_within: Duration::ZERO, ..self }

@@ -14,6 +14,9 @@ use fanfold_batch_api::{Answer, CallError, MemberAnswer, MemberOutcome, Mismatch
 /// The text under which errors are counted once there are too many to keep each.
 const FURTHER: &str = "further errors";
 
+/// The error of a member whose task no longer exists.
+const GONE: &str = "the task's record is gone";
+
 /// The error of a member that failed without a given reason.
 pub(crate) const NO_REASON: &str = "failed, without an error message";
 
@@ -143,6 +146,11 @@ impl Outcomes {
         !self.succeeded.get(slot) && !self.failed.get(slot)
     }
 
+    /// Fails the members, of those without an outcome, whose task no longer exists.
+    pub(crate) fn fail_gone(&mut self, batch: &Batch, gone: &BTreeSet<usize>) {
+        gone.iter().filter(|slot| batch.is_open(**slot)).for_each(|slot| self.fail(*slot, GONE, None));
+    }
+
     /// Takes the outcomes of members; `problem`: what was unreadable. Returns those to be tried again.
     fn by_member(
         &mut self,
@@ -152,52 +160,72 @@ impl Outcomes {
         problem: Option<&str>,
     ) -> Vec<Retry> {
         let named = called.iter().filter_map(|slot| batch.members.ids().get(*slot)).copied();
-        let mismatch = Mismatch::of(named, &members);
-        let mut reported: HashMap<TaskId, MemberAnswer> = HashMap::with_capacity(members.len());
-        for member in members {
-            match reported.entry(member.id) {
-                Entry::Vacant(place) => drop(place.insert(member)),
-                // Of the same outcome twice the first counts. If they differ, which of them holds is not known.
-                Entry::Occupied(mut first) if first.get().outcome != member.outcome => {
-                    let error = Some("the answer has several outcomes for it".to_owned());
-                    first.insert(MemberAnswer { error, ..MemberAnswer::new(member.id, MemberOutcome::Unclear) });
-                }
-                Entry::Occupied(_) => {}
-            }
-        }
-        let unreported = match (problem, mismatch.unknown.as_slice()) {
-            (Some(problem), _) => format!("the answer has no outcome for it, and {problem}"),
-            (None, [id]) => format!("the answer has no outcome for it, but one for {id}, which is not a member"),
-            (None, []) => "the answer has no outcome for it".to_owned(),
-            (None, [id, others @ ..]) => format!(
-                "the answer has no outcome for it, but one for {id}, which is not a member, and {} like that",
-                others.len()
-            ),
-        };
+        let unreported = unreported(problem, &Mismatch::of(named, &members));
+        let mut reported = by_id(members);
         let mut retry = Vec::new();
         for slot in called {
-            let Some(member) = batch.members.ids().get(slot).and_then(|id| reported.remove(id)) else {
-                // The unreadable part may have been about this member.
-                self.silent.extend(problem.map(|_| slot));
-                retry.push(Retry { slot, error: unreported.clone(), code: None, after: None });
-                continue;
-            };
-            let MemberAnswer { outcome, error, code, retry_after: after, result, .. } = member;
-            let error = error.unwrap_or_else(|| NO_REASON.to_owned());
-            match outcome {
-                MemberOutcome::Succeeded => {
-                    self.succeeded.set(slot);
-                    self.results.extend(result.map(|result| (slot, result)));
-                }
-                MemberOutcome::Failed => self.fail_clearly(slot, &error, code.as_deref()),
-                // An earlier call without an answer may still have worked.
-                MemberOutcome::Retry => retry.push(Retry { slot, error, code, after }),
-                MemberOutcome::Unclear => {
-                    self.silent.insert(slot);
-                    retry.push(Retry { slot, error, code, after: None });
+            match batch.members.ids().get(slot).and_then(|id| reported.remove(id)) {
+                Some(member) => retry.extend(self.of_member(slot, member)),
+                None => {
+                    // The unreadable part may have been about this member.
+                    self.silent.extend(problem.map(|_| slot));
+                    retry.push(Retry { slot, error: unreported.clone(), code: None, after: None });
                 }
             }
         }
         retry
+    }
+
+    /// Takes the outcome of one member. Returns it if it is to be tried again.
+    fn of_member(&mut self, slot: usize, member: MemberAnswer) -> Option<Retry> {
+        let MemberAnswer { outcome, error, code, retry_after: after, result, .. } = member;
+        let error = error.unwrap_or_else(|| NO_REASON.to_owned());
+        match outcome {
+            MemberOutcome::Succeeded => {
+                self.succeeded.set(slot);
+                self.results.extend(result.map(|result| (slot, result)));
+                None
+            }
+            MemberOutcome::Failed => {
+                self.fail_clearly(slot, &error, code.as_deref());
+                None
+            }
+            // An earlier call without an answer may still have worked.
+            MemberOutcome::Retry => Some(Retry { slot, error, code, after }),
+            MemberOutcome::Unclear => {
+                self.silent.insert(slot);
+                Some(Retry { slot, error, code, after: None })
+            }
+        }
+    }
+}
+
+/// The outcomes of an answer by their members. Of the same outcome twice the first counts. If they differ, which of them holds is
+/// not known.
+fn by_id(members: Vec<MemberAnswer>) -> HashMap<TaskId, MemberAnswer> {
+    let mut reported: HashMap<TaskId, MemberAnswer> = HashMap::with_capacity(members.len());
+    for member in members {
+        match reported.entry(member.id) {
+            Entry::Vacant(place) => drop(place.insert(member)),
+            Entry::Occupied(mut first) if first.get().outcome != member.outcome => {
+                let error = Some("the answer has several outcomes for it".to_owned());
+                first.insert(MemberAnswer { error, ..MemberAnswer::new(member.id, MemberOutcome::Unclear) });
+            }
+            Entry::Occupied(_) => {}
+        }
+    }
+    reported
+}
+
+/// The error of a member that the answer does not name.
+fn unreported(problem: Option<&str>, mismatch: &Mismatch) -> String {
+    match (problem, mismatch.unknown.as_slice()) {
+        (Some(problem), _) => format!("the answer has no outcome for it, and {problem}"),
+        (None, [id]) => format!("the answer has no outcome for it, but one for {id}, which is not a member"),
+        (None, []) => "the answer has no outcome for it".to_owned(),
+        (None, [id, others @ ..]) => format!(
+            "the answer has no outcome for it, but one for {id}, which is not a member, and {} like that",
+            others.len()
+        ),
     }
 }

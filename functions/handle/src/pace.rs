@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fanfold::backoff::upper_half;
 use fanfold::clock::Timestamp;
 use fanfold::limits::{PLACE_LOOK_PAUSE, PLACE_PAUSE_MAX, PLACE_PAUSE_MIN, SHORT_CALL_MAX};
 use fanfold::store::gates::Gate;
@@ -20,10 +21,7 @@ pub(crate) fn look(oldest: Duration, random: u64) -> Option<Duration> {
 /// How long a batch that found no place waits: about half as long as the oldest call has been running, since long calls tend to
 /// go on for long; from one second, the least that SQS can delay, to half a minute.
 pub(crate) fn wait(oldest: Duration, random: u64) -> Duration {
-    let most = (oldest / 2).clamp(PLACE_PAUSE_MIN, PLACE_PAUSE_MAX);
-    let half = most / 2;
-    let span = u64::try_from(half.as_millis()).unwrap_or(u64::MAX).max(1);
-    half + Duration::from_millis(random % span)
+    upper_half((oldest / 2).clamp(PLACE_PAUSE_MIN, PLACE_PAUSE_MAX), random)
 }
 
 #[cfg(test)]

@@ -43,6 +43,14 @@ pub(crate) enum Entry {
     GivesUp(String),
 }
 
+/// What a batch asks its kind's gate for.
+struct Wanted {
+    place: Place,
+    places_max: u32,
+    /// A time of the kind's rate for the call.
+    ask: Option<Ask>,
+}
+
 impl Handle {
     /// Takes a place for a call for this batch, or the probe of its kind. `ask`: the same write also takes a time of the kind's
     /// rate. Where DynamoDB throttles, or others are faster again and again, the batch comes later.
@@ -79,7 +87,7 @@ impl Handle {
                     self.forget(&gate, stopped, policy).await?;
                     continue;
                 }
-                return self.knock(batch, place, &gate, (stopped, places_max, ask)).await;
+                return self.knock(batch, &gate, stopped, Wanted { place, places_max, ask }).await;
             }
             // A place is free, so the rate refused.
             if let Some(ask) = ask.filter(|_| gate.held(now) < places_max as usize) {
@@ -106,13 +114,8 @@ impl Handle {
     }
 
     /// A batch at the gate of a kind that stands still: it probes, waits, or gives up.
-    async fn knock(
-        &self,
-        batch: &Batch,
-        place: Place,
-        gate: &Gate,
-        (stopped, places_max, ask): (&Stopped, u32, Option<Ask>),
-    ) -> Result<Entry, StoreError> {
+    async fn knock(&self, batch: &Batch, gate: &Gate, stopped: &Stopped, wanted: Wanted) -> Result<Entry, StoreError> {
+        let Wanted { place, places_max, ask } = wanted;
         let now = self.world.now();
         if waited_in_vain(batch, now) {
             return Ok(Entry::GivesUp(stopped.answer.clone()));

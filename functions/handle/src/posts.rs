@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fanfold::aws::{StoreError, Write};
-use fanfold::limits::{CONTENTION_TRIES_MAX, POST_PAUSE_MILLIS};
+use fanfold::limits::{CONTENTION_TRIES_MAX, OVERTAKEN_PAUSES};
 use fanfold::messages::OutcomesRequest;
 use fanfold::policy::{FieldError, Policy};
 use fanfold::store::batches::{Batch, BatchStatus};
@@ -16,8 +16,6 @@ use crate::{Handle, HandleError};
 /// Posted outcomes were not recorded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PostError {
-    #[error("there is no batch {0}")]
-    UnknownBatch(Uuid),
     #[error("the header Fanfold-Token is not that of a call of batch {0}")]
     WrongToken(Uuid),
     /// Entries that cannot be used.
@@ -48,7 +46,7 @@ impl Handle {
     /// Records posted outcomes, and does what follows from them. Repeating it does no harm.
     pub(crate) async fn post(&self, id: Uuid, token: &str, request: &OutcomesRequest) -> Result<Taken, PostError> {
         for tries in 1..=CONTENTION_TRIES_MAX {
-            let batch = self.batches.get(id).await?.ok_or(PostError::UnknownBatch(id))?;
+            let batch = self.batches.get(id).await?.ok_or(HandleError::UnknownBatch(id))?;
             let attempt = batch.attempt_of(token).ok_or(PostError::WrongToken(id))?;
             let policy = self.policies.get(&batch.lane.kind).await?;
             let noted = noted(&batch, attempt, &request.members, self.world.now()).map_err(PostError::Refused)?;
@@ -61,10 +59,7 @@ impl Handle {
                 return Ok(taken);
             }
             // Another post, or a worker, was faster.
-            tokio::time::sleep(Duration::from_millis(
-                self.world.random.next() % (POST_PAUSE_MILLIS * u64::from(tries)),
-            ))
-            .await;
+            tokio::time::sleep(OVERTAKEN_PAUSES.after(tries, self.world.random.next())).await;
         }
         Err(StoreError::Contended { what: format!("recording outcomes of batch {id}") }.into())
     }
@@ -75,7 +70,7 @@ impl Handle {
             self.release(&after, policy, &before.failed).await?;
             return self.ack_so_far(&after).await;
         }
-        match self.go_on(&after, false).await? {
+        match self.continue_from_record(&after, false).await? {
             Afterwards::Done | Afterwards::Waits => Ok(()),
             // A post makes no call.
             Afterwards::NextPart(next) => {

@@ -1,6 +1,7 @@
 //! The outcomes and next attempt that follow from an attempt. No I/O.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use fanfold::backoff::Backoff;
 use fanfold::bits::Bits;
@@ -25,6 +26,22 @@ pub(crate) struct EndedAttempt {
     pub(crate) put_off: Option<Timestamp>,
 }
 
+/// The moment at which an attempt ends, and a random number for its pause.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) now: Timestamp,
+    pub(crate) random: u64,
+}
+
+/// What a call shows, and how its members are called again.
+struct Judged {
+    shows: Shows,
+    /// They are called in parts.
+    splits: bool,
+    /// All parts wait for the end of the pause.
+    waits: bool,
+}
+
 /// Computes the batch's outcomes after an attempt, and when the next attempt is due. `slots`: those that the call was for. Outcomes of
 /// some may have come while it was made or open.
 pub(crate) fn settle_call(
@@ -32,49 +49,34 @@ pub(crate) fn settle_call(
     slots: &[usize],
     ended: EndedAttempt,
     policy: &Policy,
-    (now, random): (Timestamp, u64),
+    moment: Moment,
 ) -> Settlement {
     let EndedAttempt { result, gone, put_off } = ended;
-    let asked = result.as_ref().err().and_then(|error| error.retry_after);
-    let asked = asked.map(|asked| asked.delay(now).min(RETRY_AFTER_MAX)).unwrap_or_default();
+    let (before, asked) = (open_at_call(batch, slots), asked_by_answer(&result, moment.now));
     // A dev session that hands a batch back says nothing of the batch API.
-    let in_vain = put_off.is_some() && batch.dev_session.is_none() && waited_in_vain(batch, now);
-    let before = open_at_call(batch, slots);
+    let in_vain = put_off.is_some() && batch.dev_session.is_none() && waited_in_vain(batch, moment.now);
     let mut outcomes = Outcomes::of(batch);
-    let mut called = if in_vain || concerns_all(&result) { before.clone() } else { slots.to_vec() };
+    let mut called = if in_vain || is_not_made(&result) { before.clone() } else { slots.to_vec() };
     // What the call's own answer says of a member counts more than that it was posted as to be tried again.
     let again = batch.again.minus(&answered(batch, &result));
     batch.again.minus(&again).iter().for_each(|slot| outcomes.forget(slot));
     called.retain(|slot| !gone.contains(slot) && batch.is_open(*slot) && !again.get(*slot));
-    for slot in gone.iter().filter(|slot| batch.is_open(**slot)) {
-        outcomes.fail(*slot, "the task's record is gone", None);
-    }
+    outcomes.fail_gone(batch, &gone);
     let attempts = attempts(batch, &before, put_off.is_some());
-    let shows = shows(&result, put_off.is_some());
-    let (several, retriable) = (called.len() > 1, result.as_ref().err().is_none_or(|error| error.retriable));
-    let splits = several && shows.fails() && is_split_after(batch, &called, retriable, attempts, policy);
-    // A call for several that is not split is repeated as it is.
-    let shows = if several && shows.fails() && !splits { Shows::Nothing } else { shows };
-    let waits = shows == Shows::Nothing || (splits && retriable);
-    let mut retry = outcomes.take(batch, called, result, put_off.is_some() || splits);
+    let judged = judge(batch, &called, &result, put_off.is_some(), attempts, policy);
+    let mut retry = outcomes.take(batch, called, result, put_off.is_some() || judged.splits);
     retry.extend(outcomes.posted_again(batch, &again));
     // Members that ask for different delays are called together: none of them before its time.
     let asked_by_members = retry.iter().filter_map(|retry| retry.after).max().unwrap_or_default().min(RETRY_AFTER_MAX);
-    let gives_up = if put_off.is_some() { in_vain } else { !splits && attempts >= policy.max_attempts };
+    let gives_up = if put_off.is_some() { in_vain } else { !judged.splits && attempts >= policy.max_attempts };
     if gives_up {
         give_up(&mut outcomes, std::mem::take(&mut retry), attempts, put_off.is_some());
     }
-    let ended = if batch.parts.is_empty() { batch.ended + 1 } else { attempts };
-    let pause = Backoff::from(&policy.backoff).after(ended, random).max(asked).max(asked_by_members);
-    let pause = now.plus(pause).max(put_off.unwrap_or_default()).max(batch.again_at.unwrap_or_default());
+    let pause = backoff(batch, policy, attempts, moment.random).max(asked).max(asked_by_members);
+    let pause = moment.now.plus(pause).max(put_off.unwrap_or_default()).max(batch.again_at.unwrap_or_default());
     let is_left = |slot: &usize| outcomes.is_open(*slot) && !batch.dropped.get(*slot);
     let open: Vec<usize> = before.iter().copied().filter(is_left).collect();
-    let parts = match put_off {
-        Some(_) => batch.parts.clone(),
-        None if splits && batch.parts.is_empty() => Parts::split(&open, shows),
-        None => batch.parts.clone().after(shows, &before, &open, pause),
-    };
-    let parts = if open.is_empty() { Parts::default() } else { parts };
+    let parts = parts(batch, put_off, &judged, &before, &open, pause);
     Settlement {
         silent: outcomes.silent(),
         results: if policy.keep_results { std::mem::take(&mut outcomes.results) } else { Vec::new() },
@@ -84,10 +86,57 @@ pub(crate) fn settle_call(
         codes: outcomes.codes,
         last_error: retry.first().map(|retry| shorten(&retry.error, ERROR_BYTES_MAX).into_owned()),
         refused: batch.refused + u32::from(put_off.is_some()),
-        retry_at: (!open.is_empty()).then(|| due(waits, &parts, &open, pause).max(now.plus(asked))),
+        retry_at: (!open.is_empty()).then(|| due(judged.waits, &parts, &open, pause).max(moment.now.plus(asked))),
         parts,
-        split: splits,
+        split: judged.splits,
     }
+}
+
+/// How long the answer to a failed call asks to wait.
+fn asked_by_answer(result: &Result<Answer, CallError>, now: Timestamp) -> Duration {
+    let asked = result.as_ref().err().and_then(|error| error.retry_after);
+    asked.map(|asked| asked.delay(now).min(RETRY_AFTER_MAX)).unwrap_or_default()
+}
+
+/// Judges a call by its result. `attempts`: those that count by now.
+fn judge(
+    batch: &Batch,
+    called: &[usize],
+    result: &Result<Answer, CallError>,
+    put_off: bool,
+    attempts: u32,
+    policy: &Policy,
+) -> Judged {
+    let shows = shows(result, put_off);
+    let (several, retriable) = (called.len() > 1, result.as_ref().err().is_none_or(|error| error.retriable));
+    let splits = several && shows.fails() && is_split_after(batch, called, retriable, attempts, policy);
+    // A call for several that is not split is repeated as it is.
+    let shows = if several && shows.fails() && !splits { Shows::Nothing } else { shows };
+    Judged { shows, splits, waits: shows == Shows::Nothing || (splits && retriable) }
+}
+
+/// The policy's pause after a failed attempt. `attempts`: those that count, of the part that was called.
+fn backoff(batch: &Batch, policy: &Policy, attempts: u32, random: u64) -> Duration {
+    let ended = if batch.parts.is_empty() { batch.ended + 1 } else { attempts };
+    Backoff::from(&policy.backoff).after(ended, random)
+}
+
+/// The parts in which the members are called that are left. `before`: the slots without an outcome when the call was made; `open`:
+/// those without one now; `pause`: the end of the pause.
+fn parts(
+    batch: &Batch,
+    put_off: Option<Timestamp>,
+    judged: &Judged,
+    before: &[usize],
+    open: &[usize],
+    pause: Timestamp,
+) -> Parts {
+    let parts = match put_off {
+        Some(_) => batch.parts.clone(),
+        None if judged.splits && batch.parts.is_empty() => Parts::split(open, judged.shows),
+        None => batch.parts.clone().after(judged.shows, before, open, pause),
+    };
+    if open.is_empty() { Parts::default() } else { parts }
 }
 
 /// Fails members that are not tried again.
@@ -108,7 +157,7 @@ fn due(waits: bool, parts: &Parts, open: &[usize], pause: Timestamp) -> Timestam
 /// Attempts of a batch that count, or of the part of it that was called; this one among them, unless it was put off.
 fn attempts(batch: &Batch, open: &[usize], put_off: bool) -> u32 {
     let before = match batch.parts.is_empty() {
-        true => batch.ended.saturating_sub(batch.refused),
+        true => batch.attempts_that_count(),
         false => batch.parts.next(open).1,
     };
     before + u32::from(!put_off)
@@ -131,8 +180,8 @@ fn open_at_call(batch: &Batch, slots: &[usize]) -> Vec<usize> {
     batch.unsettled().into_iter().chain(slots.iter().copied()).collect::<BTreeSet<usize>>().into_iter().collect()
 }
 
-/// Whether a result is not about the members that were called, but all: there was no call, and will be none.
-fn concerns_all(result: &Result<Answer, CallError>) -> bool {
+/// Whether the call was not made, and never will be. This concerns every open member, not only those that the call was for.
+fn is_not_made(result: &Result<Answer, CallError>) -> bool {
     result.as_ref().is_err_and(|error| error.cause == Cause::NotMade)
 }
 

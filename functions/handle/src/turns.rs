@@ -16,6 +16,22 @@ use crate::step::Afterwards;
 use crate::times::{Rates, Time, Times, Wait};
 use crate::{Handle, HandleError};
 
+/// What became of asking for the times of a call and for a place.
+enum Asked {
+    /// Whether the batch may call.
+    Entry(Entry),
+    /// When to ask again.
+    AskAgain(Micros),
+}
+
+/// What became of asking for the time of a call by its lane's rate.
+enum LaneTime {
+    /// The time. None: the lane has no lock, so the batch is not in flight, and its attempt will not begin.
+    Taken(Option<Time>),
+    /// When to ask again.
+    AskAgain(Micros),
+}
+
 /// Waits, unless the wait is zero: even the shortest sleep lasts a millisecond.
 pub(crate) async fn pause(wait: Duration) {
     if !wait.is_zero() {
@@ -45,8 +61,8 @@ impl Handle {
         let spread = turns.spread(self.world.now(), self.world.random.next());
         for _ in 0..TURN_LOOKS_MAX {
             let at = match self.ask(batch, policy, &rates, &mut turns).await? {
-                Ok(entry) => return Ok(entry),
-                Err(at) => at,
+                Asked::Entry(entry) => return Ok(entry),
+                Asked::AskAgain(at) => at,
             };
             match rates.wait(timestamp(at).plus(spread), self.world.now()) {
                 Wait::Here(wait) => pause(wait).await,
@@ -56,28 +72,22 @@ impl Handle {
         Ok(Entry::Turn(turns, DELAY_MIN))
     }
 
-    /// Asks for the times of a call and for a place. `Err`: when to ask again.
-    async fn ask(
-        &self,
-        batch: &Batch,
-        policy: &Policy,
-        rates: &Rates,
-        turns: &mut Turns,
-    ) -> Result<Result<Entry, Micros>, StoreError> {
+    /// Asks for the times of a call and for a place.
+    async fn ask(&self, batch: &Batch, policy: &Policy, rates: &Rates, turns: &mut Turns) -> Result<Asked, StoreError> {
         if rates.lane.is_some() && rates.kind.is_some() {
             return self.ask_both(batch, policy, rates, turns).await;
         }
         let lane = match rates.lane(turns) {
             None => None,
             Some(ask) => match self.time_in_lane(batch, ask.at(self.world.now(), 0), turns).await? {
-                Ok(time) => time,
-                Err(at) => return Ok(Err(at)),
+                LaneTime::Taken(time) => time,
+                LaneTime::AskAgain(at) => return Ok(Asked::AskAgain(at)),
             },
         };
         match self.pass_gate(batch, policy, rates.kind(turns).as_ref()).await? {
             Entry::Pass(mut pass) => {
                 pass.times.lane = lane;
-                Ok(Ok(Entry::Pass(pass)))
+                Ok(Asked::Entry(Entry::Pass(pass)))
             }
             entry => {
                 self.release_times(batch, &Times { lane, kind: None }).await;
@@ -95,14 +105,14 @@ impl Handle {
         policy: &Policy,
         rates: &Rates,
         turns: &mut Turns,
-    ) -> Result<Result<Entry, Micros>, StoreError> {
+    ) -> Result<Asked, StoreError> {
         if let Some(ask) = rates.lane(turns).filter(|ask| !ask.has_turn) {
             let ask = ask.at(self.world.now(), 0);
             let at = self.locks.promise(&batch.lane, &ask, &Bucket::default()).await?;
             let soon = at <= ask.from + u64::try_from(CALL_AHEAD.as_micros()).unwrap_or(0);
             turns.lane = Some(Turn { at: timestamp(at), rate: ask.name });
             if !soon {
-                return Ok(Err(at));
+                return Ok(Asked::AskAgain(at));
             }
         }
         let mut pass = match self.pass_gate(batch, policy, rates.kind(turns).as_ref()).await? {
@@ -110,48 +120,42 @@ impl Handle {
             entry => return self.or_turn(entry, turns).await,
         };
         let at = pass.times.kind.as_ref().and_then(|time| time.given.as_ref()).map_or(0, |given| given.at);
-        let Some(ask) = rates.lane(turns) else { return Ok(Ok(Entry::Pass(pass))) };
-        match self.time_in_lane(batch, ask.at(self.world.now(), at), turns).await {
-            Ok(Ok(time)) => {
+        let Some(ask) = rates.lane(turns) else { return Ok(Asked::Entry(Entry::Pass(pass))) };
+        let time = self.time_in_lane(batch, ask.at(self.world.now(), at), turns).await;
+        if !matches!(time, Ok(LaneTime::Taken(_))) {
+            self.release_place(batch, &pass).await;
+        }
+        match time? {
+            LaneTime::Taken(time) => {
                 pass.times.lane = time;
-                Ok(Ok(Entry::Pass(pass)))
+                Ok(Asked::Entry(Entry::Pass(pass)))
             }
-            not_yet => {
-                self.release_place(batch, &pass).await;
-                not_yet.map(|not_yet| Err(not_yet.err().unwrap_or_default()))
-            }
+            LaneTime::AskAgain(at) => Ok(Asked::AskAgain(at)),
         }
     }
 
-    /// Gives a turn to a batch that the kind's rate refused, unless the batch has waited for one already. `Err`: when to ask
-    /// again.
-    async fn or_turn(&self, entry: Entry, turns: &mut Turns) -> Result<Result<Entry, Micros>, StoreError> {
-        let Entry::NotYet(refused) = entry else { return Ok(Ok(entry)) };
+    /// Gives a turn to a batch that the kind's rate refused, unless the batch has waited for one already.
+    async fn or_turn(&self, entry: Entry, turns: &mut Turns) -> Result<Asked, StoreError> {
+        let Entry::NotYet(refused) = entry else { return Ok(Asked::Entry(entry)) };
         let (gate, ask) = *refused;
         let at = match gate.pace.verdict(&ask) {
             Verdict::Wait(at) => at,
             Verdict::Go | Verdict::Queue => self.gates.promise(&gate.kind, &ask, &gate.pace).await?,
         };
         turns.kind = Some(Turn { at: timestamp(at), rate: ask.name });
-        Ok(Err(at))
+        Ok(Asked::AskAgain(at))
     }
 
-    /// Asks for the time of a call by its lane's rate. `Err`: when to ask again.
-    async fn time_in_lane(
-        &self,
-        batch: &Batch,
-        ask: Ask,
-        turns: &mut Turns,
-    ) -> Result<Result<Option<Time>, Micros>, StoreError> {
+    /// Asks for the time of a call by its lane's rate.
+    async fn time_in_lane(&self, batch: &Batch, ask: Ask, turns: &mut Turns) -> Result<LaneTime, StoreError> {
         let at = match self.locks.take_time(&batch.lane, &ask, self.world.uuid()).await? {
-            Paced::Given(given) => return Ok(Ok(Some(Time { ask, given: Some(*given) }))),
-            // Without a lock the batch is not in flight: its attempt will not begin.
-            Paced::Gone => return Ok(Ok(None)),
+            Paced::Given(given) => return Ok(LaneTime::Taken(Some(Time { ask, given: Some(*given) }))),
+            Paced::Gone => return Ok(LaneTime::Taken(None)),
             Paced::Wait(at) => at,
             Paced::Queue(bucket) => self.locks.promise(&batch.lane, &ask, &bucket).await?,
         };
         turns.lane = Some(Turn { at: timestamp(at), rate: ask.name });
-        Ok(Err(at))
+        Ok(LaneTime::AskAgain(at))
     }
 
     /// Records the turns that a batch waits for, and delays its message until shortly before they come.
@@ -164,7 +168,7 @@ impl Handle {
     ) -> Result<Afterwards, HandleError> {
         match self.batches.wait_for_turn(batch, turns).await? {
             Write::Done(_) => self.come_later(batch, message, wait).await,
-            Write::Refused(Some(batch)) => self.go_on(&batch, message.more).await,
+            Write::Refused(Some(batch)) => self.continue_from_record(&batch, message.more).await,
             Write::Refused(None) => Err(HandleError::UnknownBatch(message.batch)),
         }
     }

@@ -3,14 +3,10 @@
 use std::time::Duration;
 
 use fanfold::limits::SOURCE_RETRY_AFTER_MAX;
-use fanfold_http_client::aws::{AwsError, Refused};
+use fanfold_http_client::aws::{AwsError, PASSING};
 
 use crate::SourceError;
 use crate::url::failure;
-
-/// Codes of errors that pass although the call is said to be wrong: what was signed has become too old.
-const PASSING: [&str; 5] =
-    ["ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeout", "RequestTimeTooSkewed"];
 
 /// Statuses that say that the call is wrong, and would be again: there is no such function or object, or it is elsewhere. (A
 /// permission, 403, may be on its way.)
@@ -24,20 +20,15 @@ impl From<AwsError> for SourceError {
             AwsError::Refused(refused) => {
                 let for_good = FINAL.contains(&refused.status.as_u16()) && !PASSING.contains(&refused.code.as_str());
                 let retry_after = refused.retry_after.unwrap_or(Duration::ZERO).min(SOURCE_RETRY_AFTER_MAX);
-                Self { for_good, retry_after, ..Self::again(said(&refused)) }
+                Self { for_good, retry_after, ..Self::again(refused) }
             }
         }
     }
 }
 
-fn said(refused: &Refused) -> String {
-    let Refused { service, status, code, message, .. } = refused;
-    let parts = [code.as_str(), message.as_str()].into_iter().filter(|part| !part.is_empty());
-    parts.fold(format!("{service} answered {status}"), |said, part| format!("{said}: {part}"))
-}
-
 #[cfg(test)]
 mod tests {
+    use fanfold_http_client::aws::Refused;
     use reqwest::StatusCode;
 
     use super::*;

@@ -119,8 +119,8 @@ fn keep_first<T: Ord>(all: &mut BTreeMap<T, (Timestamp, String)>, name: T, since
 
 /// Why the calls of a batch failed, if they have for so long that a person may have to know. Its members have attempts left.
 fn calls_fail(batch: &Batch, now: Timestamp) -> Option<&str> {
-    let counted = batch.ended.saturating_sub(batch.refused);
-    let failing = counted >= CALLS_FAIL_ATTEMPTS && now.since(batch.waits_since()) >= CALLS_FAIL_AFTER;
+    let failing =
+        batch.attempts_that_count() >= CALLS_FAIL_ATTEMPTS && now.since(batch.waits_since()) >= CALLS_FAIL_AFTER;
     batch.last_error.as_deref().filter(|_| failing)
 }
 

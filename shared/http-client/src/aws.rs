@@ -1,6 +1,7 @@
 //! Calls of AWS APIs for which no SDK is built in: one request each, signed by version 4 of AWS's scheme.
 
 mod error;
+pub mod lambda;
 mod service;
 
 use std::fmt::Write as _;
@@ -14,7 +15,7 @@ use fanfold::config::{Surroundings, variables};
 use fanfold::policy::domain;
 use reqwest::{Method, RequestBuilder, Response};
 
-pub use self::error::{AwsError, Refused, error_code};
+pub use self::error::{AwsError, ERROR_TYPE, PASSING, Refused, THROTTLED, error_code};
 pub use self::service::Service;
 use crate::HttpClient;
 

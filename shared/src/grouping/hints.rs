@@ -142,6 +142,14 @@ impl HandleMessage {
         Self { batch, attempt: 1, more }
     }
 
+    /// Asks for the first attempt of a batch that its leader has just formed. None: it is not formed, its attempts have begun, or
+    /// its lane's lock does not name it: then the batch would be lost with this message. `named`: the lock names it; `left`: its
+    /// leader left tasks waiting; `led`: a message to the lane's next leader names these.
+    #[must_use]
+    pub fn first_of(batch: &Batch, named: bool, left: bool, led: bool) -> Option<Self> {
+        (named && batch.status == BatchStatus::Formed).then(|| Self::first(batch.id, left && !led))
+    }
+
     /// The same. `more`: the batch's leader left tasks waiting.
     #[must_use]
     pub fn leaving(self, more: bool) -> Self {

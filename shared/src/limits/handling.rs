@@ -125,10 +125,6 @@ pub const ANSWERS_WITHIN_MIN: Duration = Duration::from_secs(1);
 /// grows with the time that the call has been open.
 pub const POLL_PAUSES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
 
-/// The longest pause of a worker that records posted outcomes, for each time that it was overtaken: a read and a write
-/// take some 10 ms, and the posts about a batch are few.
-pub const POST_PAUSE_MILLIS: u64 = 10;
-
 /// Fan-outs that the lines of the log about a batch name.
 pub const FANOUTS_LOGGED: usize = 3;
 

@@ -149,7 +149,7 @@ pub const REFUSED_RANGES_NAMED_MAX: usize = 100;
 /// Items of one group that are named in the log when their ack is refused.
 pub const REFUSED_ITEMS_NAMED_MAX: usize = 20;
 
-/// Pauses of a worker that clears bits, once it was overtaken twice. A read and a write take some 10 ms, in which another
-/// worker may write the record: spread over half a second, hundreds get through within
+/// Pauses of a worker that clears bits, once it was overtaken twice, or that records posted outcomes. A read and a write take
+/// some 10 ms, in which another worker may write the record: spread over half a second, hundreds get through within
 /// [`CONTENTION_TRIES_MAX`](super::CONTENTION_TRIES_MAX). Less than five seconds in all.
 pub const OVERTAKEN_PAUSES: Backoff = Backoff { base: Duration::from_millis(10), max: Duration::from_millis(500) };

@@ -6,7 +6,7 @@ mod write;
 use serde_json::Value;
 
 pub(super) use self::compile::{Compiler, Report};
-pub use self::write::{Member, Render, Rendered, TooLarge};
+pub use self::write::{Member, Render, RenderError, Rendered};
 use super::term::{Term, Variable};
 
 /// What stands in the place of a list: its value is written once per member.

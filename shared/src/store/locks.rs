@@ -103,17 +103,23 @@ impl Locks {
     }
 
     /// The leader has formed its batch and makes `next` the leader, if the lane may have one more in flight; with
-    /// `max_in_flight = 1` it never may. Returns whether it did.
+    /// `max_in_flight = 1` it never may. Returns the epoch of the next leader, if it did.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn hand_over(&self, leader: &Leader<'_>, next: Uuid, max_in_flight: u32) -> Result<bool, StoreError> {
+    pub async fn hand_over(
+        &self,
+        leader: &Leader<'_>,
+        next: Uuid,
+        max_in_flight: u32,
+    ) -> Result<Option<u64>, StoreError> {
         let room = number(max_in_flight.saturating_sub(1));
         let change = self
             .lead(self.led_by(leader), next)
             .add(IN_FLIGHT, id_set([&leader.batch]))
             .when("attribute_not_exists(in_flight) OR size(in_flight) < :room", [(":room", room)]);
-        Ok(change.send().await?.is_done())
+        // The write was made in the leader's own epoch, and added one.
+        Ok(change.send().await?.is_done().then(|| leader.epoch.saturating_add(1)))
     }
 
     /// The leader has formed its batch and steps down. `waiting`: more tasks wait. Refused: another batch leads by now.

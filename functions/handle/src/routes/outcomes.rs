@@ -85,7 +85,6 @@ fn check(request: &OutcomesRequest) -> Result<(), Problem> {
 impl From<PostError> for Problem {
     fn from(error: PostError) -> Self {
         match error {
-            PostError::UnknownBatch(_) => Self::new(Code::UnknownBatch, error),
             PostError::WrongToken(_) => Self::new(Code::WrongToken, error),
             PostError::Refused(faults) => Self::fields(Code::InvalidOutcomes, faults),
             PostError::Handle(error) => error.into(),

@@ -68,8 +68,7 @@ struct LeftOut {
 }
 
 async fn get(State(handle): State<Arc<Handle>>, Path(id): Path<Uuid>) -> Result<Json<RequestView>, Problem> {
-    let unknown = || Problem::new(Code::UnknownBatch, format!("there is no batch {id}"));
-    let batch = handle.batches.get(id).await?.ok_or_else(unknown)?;
+    let batch = handle.batches.get(id).await?.ok_or(HandleError::UnknownBatch(id))?;
     let kind = &batch.lane.kind;
     let policy = handle.policies.read(kind).await?;
     let policy = policy.ok_or_else(|| Problem::new(Code::UnknownPolicy, no_policy(kind)))?;
@@ -119,7 +118,8 @@ impl From<HandleError> for Problem {
         match error {
             HandleError::Store(error) => error.into(),
             HandleError::Queue(error) => error.into(),
-            error => Self::internal(&error),
+            HandleError::UnknownBatch(_) => Self::new(Code::UnknownBatch, error),
+            HandleError::NotFormed(_) => Self::internal(&error),
         }
     }
 }

@@ -10,7 +10,6 @@ use fanfold::members::Members;
 use fanfold::store::batches::BatchStatus;
 use fanfold_batch_api::{MemberAnswer, MemberOutcome, RetryAfter};
 use proptest::prelude::*;
-use std::time::Duration;
 use uuid::Uuid;
 
 fn id(number: usize) -> TaskId {
@@ -42,7 +41,7 @@ fn member(number: usize, outcome: MemberOutcome, error: Option<&str>) -> MemberA
 }
 
 fn settle(batch: &Batch, ended: EndedAttempt, policy: &Policy, now: Timestamp, random: u64) -> Settlement {
-    settle_call(batch, &batch.asked(), ended, policy, (now, random))
+    settle_call(batch, &batch.asked(), ended, policy, Moment { now, random })
 }
 
 fn run(batch: &Batch, result: Result<Answer, CallError>) -> Settlement {
@@ -294,7 +293,7 @@ fn the_answer_to_the_call_counts_more_than_a_posted_retry() {
     let running = Batch { later: None, lease_until: Some(Timestamp(1)), ..open() };
     let ended = |result| {
         let ended = EndedAttempt { result, gone: BTreeSet::new(), put_off: None };
-        settle_call(&running, &[0, 1, 2], ended, &policy(3), (Timestamp(1_000), 0))
+        settle_call(&running, &[0, 1, 2], ended, &policy(3), Moment { now: Timestamp(1_000), random: 0 })
     };
     let settlement = ended(Ok(Answer::AllSucceeded));
     assert_eq!((settlement.succeeded.count(), settlement.retry_at, settlement.errors.len()), (3, None, 0));
@@ -312,7 +311,7 @@ fn a_part_whose_members_all_came_is_the_one_that_was_called() {
     assert_eq!(split.called(), [0, 1, 2]);
     let come = Batch { succeeded: Bits::ones(3), ..split };
     let ended = EndedAttempt { result: Ok(Answer::Members(Vec::new())), gone: BTreeSet::new(), put_off: None };
-    let settlement = settle_call(&come, &[0, 1, 2], ended, &policy(3), (Timestamp(1_000), 0));
+    let settlement = settle_call(&come, &[0, 1, 2], ended, &policy(3), Moment { now: Timestamp(1_000), random: 0 });
     let next = Batch { parts: settlement.parts, ..come };
     assert_eq!(next.called(), [3], "the first half works, so the second is halved uncalled");
 }

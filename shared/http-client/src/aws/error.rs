@@ -1,5 +1,6 @@
 //! What an AWS API says when it does not do what it was called for.
 
+use std::fmt;
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
@@ -10,6 +11,31 @@ use serde_json::Value;
 
 use super::Service;
 use crate::{retry_after, start_of_body};
+
+/// The header in which APIs of AWS name an error.
+pub const ERROR_TYPE: &str = "x-amzn-errortype";
+
+/// Codes of errors that pass, although their status says that the call is wrong: what was signed has become too old (new
+/// credentials come by themselves), or the call did not arrive in time.
+pub const PASSING: &[&str] =
+    &["ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeTooSkewed", "RequestTimeout"];
+
+/// Codes of errors after which everybody must wait (the SDKs' list of throttling errors, and those of KMS).
+pub const THROTTLED: &[&str] = &[
+    "BandwidthLimitExceeded",
+    "KMSThrottlingException",
+    "KmsThrottled",
+    "PriorRequestNotComplete",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestThrottledException",
+    "SlowDown",
+    "ThrottledException",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequestsException",
+];
 
 /// A call of an AWS API failed.
 #[derive(Debug, thiserror::Error)]
@@ -26,8 +52,7 @@ pub enum AwsError {
 }
 
 /// An AWS API answered an error.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{service} answered {status}: {code}: {message}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// The service, as its endpoint calls it.
     pub service: &'static str,
@@ -42,9 +67,16 @@ pub struct Refused {
 }
 
 impl Refused {
+    /// The error in words, without the parts that it lacks. `service`: how the service is named in it.
+    #[must_use]
+    pub fn answered_by(&self, service: &str) -> String {
+        let parts = [self.code.as_str(), self.message.as_str()].into_iter().filter(|part| !part.is_empty());
+        parts.fold(format!("{service} answered {}", self.status), |said, part| format!("{said}: {part}"))
+    }
+
     pub(super) async fn read(service: Service, mut answer: Response, now: Timestamp) -> Self {
         let status = answer.status();
-        let named = answer.headers().get("x-amzn-errortype").and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let named = answer.headers().get(ERROR_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let retry_after = retry_after(answer.headers()).map(|asked| asked.delay(now));
         let body = start_of_body(&mut answer, EXCERPT_READ_BYTES_MAX).await;
         let code = error_code(named.as_deref(), &body);
@@ -53,7 +85,15 @@ impl Refused {
     }
 }
 
-/// The code of an error that an API of AWS answered; empty if it has none. `named`: the header `x-amzn-errortype`.
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.answered_by(self.service))
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// The code of an error that an API of AWS answered; empty if it has none. `named`: the header [`ERROR_TYPE`].
 #[must_use]
 pub fn error_code(named: Option<&str>, body: &[u8]) -> String {
     let code = named.map_or_else(|| said(body).0, str::to_owned);
@@ -88,6 +128,20 @@ fn code_of(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_is_told_without_the_parts_that_it_lacks() {
+        let refused = |code: &str, message: &str| Refused {
+            service: "s3",
+            status: StatusCode::NOT_FOUND,
+            code: code.to_owned(),
+            message: message.to_owned(),
+            retry_after: None,
+        };
+        assert_eq!(refused("NoSuchKey", "why").to_string(), "s3 answered 404 Not Found: NoSuchKey: why");
+        assert_eq!(refused("", "why").to_string(), "s3 answered 404 Not Found: why");
+        assert_eq!(refused("", "").answered_by("S3"), "S3 answered 404 Not Found");
+    }
 
     #[test]
     fn an_error_code_is_read_without_its_namespace() {

@@ -29,6 +29,20 @@ fn who_wakes_a_lane_names_no_tasks() {
 }
 
 #[test]
+fn the_first_message_of_a_batch_needs_a_lock_that_names_it() {
+    let formed = Batch::intended(Uuid::from_u128(9), lane(), tasks().tasks, Timestamp(5));
+    let formed = Batch { status: BatchStatus::Formed, ..formed };
+    let more = |left, led| HandleMessage::first_of(&formed, true, left, led).map(|first| (first.attempt, first.more));
+    assert_eq!(
+        (more(true, false), more(true, true), more(false, false)),
+        (Some((1, true)), Some((1, false)), Some((1, false)))
+    );
+    assert_eq!(HandleMessage::first_of(&formed, false, true, false), None, "it would be lost with this message");
+    let begun = Batch { status: BatchStatus::InProgress, ..formed.clone() };
+    assert_eq!(HandleMessage::first_of(&begun, true, true, false), None);
+}
+
+#[test]
 fn a_batch_waits_for_the_message_of_its_next_step() {
     let formed = Batch::intended(Uuid::from_u128(9), lane(), tasks().tasks, Timestamp(5));
     let awaited = |batch: &Batch| HandleMessage::awaited(batch).map(|(message, from)| (message.attempt, from.0));

@@ -20,7 +20,7 @@ fn rendered(mapping: Value, contents: &[&str]) -> Rendered {
     let (kind, with) = (json!("parcel"), json!({"index": "p\"q", "n": 5}));
     let batch = Bindings::default().with(Variable::Kind, &kind).with(Variable::With, &with);
     let render = Render { batch, members: &members, format: request.format, most: request.most };
-    request.body.unwrap().render(&render).unwrap().unwrap()
+    request.body.unwrap().render(&render).unwrap()
 }
 
 fn body(mapping: Value, contents: &[&str]) -> String {
@@ -98,8 +98,8 @@ fn a_body_beyond_its_limit_is_an_error() {
         mapping.body.as_ref().unwrap().render(&render)
     };
     let one = [Member { id: json!("a"), content: &content }];
-    assert_eq!(render(&one).unwrap().unwrap().body.len(), 14);
-    assert_eq!(render(&[one[0].clone(), one[0].clone()]), Err(TooLarge(20)));
+    assert_eq!(render(&one).unwrap().body.len(), 14);
+    assert_eq!(render(&[one[0].clone(), one[0].clone()]), Err(RenderError::TooLarge(20)));
 }
 
 #[test]

@@ -43,10 +43,16 @@ pub struct Rendered {
     pub unfit: Vec<(usize, String)>,
 }
 
-/// A body has more bytes than is allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the request has more than {0} bytes")]
-pub struct TooLarge(pub usize);
+/// A body cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RenderError {
+    /// It has more bytes than is allowed.
+    #[error("the request has more than {0} bytes")]
+    TooLarge(usize),
+    /// What belongs to no member cannot be written.
+    #[error("the template {0}")]
+    Template(String),
+}
 
 /// Why a part cannot be written.
 enum Unwritten {
@@ -65,8 +71,8 @@ impl Template {
     /// Writes a body. Members that cannot be written are left out.
     ///
     /// # Errors
-    /// The outer one: the body is too large. The inner one: what belongs to no member cannot be written.
-    pub fn render(&self, render: &Render<'_>) -> Result<Result<Rendered, String>, TooLarge> {
+    /// The body is too large, or what belongs to no member cannot be written.
+    pub fn render(&self, render: &Render<'_>) -> Result<Rendered, RenderError> {
         let read = |member: &Member<'_>| -> Result<Value, String> {
             let content =
                 if self.reads_contents { serde_json::from_str(member.content.get()) } else { Ok(Value::Null) };
@@ -79,11 +85,11 @@ impl Template {
             let sent: Vec<usize> = (0..render.members.len()).filter(|at| !left_out.contains(at)).collect();
             let mut writer = Writer { render, contents: &contents, sent: &sent, unfit: Vec::new(), out: Vec::new() };
             match writer.body(&self.root) {
-                Err(Unwritten::TooLarge) => return Err(TooLarge(render.most)),
-                Err(Unwritten::Term(problem)) => return Ok(Err(problem)),
+                Err(Unwritten::TooLarge) => return Err(RenderError::TooLarge(render.most)),
+                Err(Unwritten::Term(problem)) => return Err(RenderError::Template(problem)),
                 Ok(()) if writer.unfit.is_empty() => {
                     let body = writer.out;
-                    return Ok(Ok(Rendered { body, sent, unfit }));
+                    return Ok(Rendered { body, sent, unfit });
                 }
                 Ok(()) => {}
             }
@@ -93,7 +99,7 @@ impl Template {
                 }
             }
         }
-        Ok(Err("is about other positions whenever a member is left out".to_owned()))
+        Err(RenderError::Template("is about other positions whenever a member is left out".to_owned()))
     }
 }
 

@@ -25,7 +25,7 @@ impl Batches {
         attempt: u32,
         timeout: Duration,
     ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
-        self.begin_with((id, attempt), timeout, None, None).await
+        self.begin_with(id, attempt, timeout, None, None).await
     }
 
     /// The same, where the call may be answered later: the batch has a secret from then on, for the tokens of its calls.
@@ -39,7 +39,7 @@ impl Batches {
         timeout: Duration,
     ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
         let secret = TokenSecret::new(self.table.world.secret());
-        self.begin_with((id, attempt), timeout, Some(secret), None).await
+        self.begin_with(id, attempt, timeout, Some(secret), None).await
     }
 
     /// The same, where the call is sent to a dev session.
@@ -54,12 +54,13 @@ impl Batches {
         session: Uuid,
     ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
         let secret = TokenSecret::new(self.table.world.secret());
-        self.begin_with((id, attempt), timeout, Some(secret), Some(session)).await
+        self.begin_with(id, attempt, timeout, Some(secret), Some(session)).await
     }
 
     async fn begin_with(
         &self,
-        (id, attempt): (Uuid, u32),
+        id: Uuid,
+        attempt: u32,
         timeout: Duration,
         secret: Option<TokenSecret>,
         session: Option<Uuid>,

@@ -55,7 +55,7 @@ pub struct Batch {
     pub later: Option<Later>,
     /// While an attempt runs, or its call is to be answered later: slots for which the outcome `retry` was posted.
     pub again: Bits,
-    /// Those are not called again before then.
+    /// The earliest time at which the slots in `again` may be called again.
     pub again_at: Option<Timestamp>,
     /// The secret of the tokens of its calls, if they may be answered later.
     pub secret: Option<TokenSecret>,
@@ -101,6 +101,12 @@ impl Batch {
     #[must_use]
     pub fn lost_in_a_row(&self) -> u32 {
         self.attempts.saturating_sub(1).saturating_sub(self.ended).saturating_sub(self.lost)
+    }
+
+    /// Attempts that ended and count: those that the batch API refused, as it refuses every call, do not.
+    #[must_use]
+    pub fn attempts_that_count(&self) -> u32 {
+        self.ended.saturating_sub(self.refused)
     }
 
     /// Whether attempt number `attempt` could begin now. Only the conditional write decides.

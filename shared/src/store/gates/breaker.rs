@@ -166,8 +166,8 @@ impl Gates {
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn go_on(&self, place: &Place, notice_at: Option<Timestamp>) -> Result<bool, StoreError> {
-        let change = self.goes_on(self.0.if_held(place)).remove([MY_PLACE]).when_present(STOPPED_AT);
+    pub async fn resume(&self, place: &Place, notice_at: Option<Timestamp>) -> Result<bool, StoreError> {
+        let change = self.resumes(self.0.if_held(place)).remove([MY_PLACE]).when_present(STOPPED_AT);
         Ok(noticed(change, notice_at).send().await?.is_done())
     }
 
@@ -190,7 +190,7 @@ impl Gates {
         stopped: &Stopped,
         notice_at: Option<Timestamp>,
     ) -> Result<bool, StoreError> {
-        let change = self.goes_on(self.change(&gate.kind)).remove([VERSION]);
+        let change = self.resumes(self.change(&gate.kind)).remove([VERSION]);
         let change = change.when_is(STOPPED_AT, time(stopped.since));
         Ok(noticed(change, notice_at).send().await?.is_done())
     }
@@ -209,7 +209,7 @@ impl Gates {
     }
 
     /// Completes the write by which a kind resumes: the record keeps since when it stood still.
-    fn goes_on<'a>(&self, change: Change<'a>) -> Change<'a> {
+    fn resumes<'a>(&self, change: Change<'a>) -> Change<'a> {
         change
             .set(RESUMED_AT, time(self.table().world.now()))
             .copy(STOOD_SINCE, STOPPED_AT)
