@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::kind::{KIND_ALLOWED, is_kind};
+use super::kind::bad_kind;
 use super::url::is_callable;
 use super::{Policy, Span, Weight};
 use crate::limits::{
@@ -86,8 +86,8 @@ impl Policy {
     /// There is at least one.
     pub fn check(&self) -> Result<(), PolicyError> {
         let mut faults = Faults::default();
-        if !is_kind(&self.kind) {
-            faults.add("kind", format!("is `{}`, {KIND_ALLOWED} are allowed", self.kind));
+        if let Some(problem) = bad_kind(&self.kind) {
+            faults.add("kind", problem);
         }
         let texts = [
             ("target", Some(&self.target)),

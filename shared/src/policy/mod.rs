@@ -31,7 +31,7 @@ pub use destination::{Destination, NoticesQueue, domain, queue_url};
 pub(crate) use expression::within_bounds;
 pub use expression::{Expression, ExpressionError, Subject};
 pub use head_start::HeadStart;
-pub use kind::{KIND_ALLOWED, is_kind, no_policy, unknown_kind};
+pub use kind::{KIND_ALLOWED, bad_kind, is_kind, no_policy, unknown_kind};
 pub use rate::{Per, Rate, Unit};
 pub use span::Span;
 pub use weight::Weight;
