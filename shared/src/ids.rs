@@ -128,6 +128,18 @@ pub fn parse_uuid(text: &str, expected: &'static str) -> Result<Uuid, IdError> {
     uuid(text).ok_or_else(|| IdError::new(text, expected))
 }
 
+/// The problem that a batch is not there.
+#[must_use]
+pub fn no_batch(id: Uuid) -> String {
+    format!("there is no batch {id}")
+}
+
+/// The problem that a task is not there.
+#[must_use]
+pub fn no_task(id: &TaskId) -> String {
+    format!("there is no task {id}")
+}
+
 macro_rules! serde_as_text {
     ($($id:ty),*) => {$(
         impl Serialize for $id {

@@ -204,7 +204,7 @@ async fn delete(
 
 fn problem(error: DevError) -> Problem {
     match error {
-        DevError::UnknownKind(_) => Problem::new(Code::UnknownPolicy, error),
+        DevError::UnknownKind(kind) => Problem::unknown_policy(&kind),
         DevError::NotHeld(NotHeld::Another(_)) => Problem::new(Code::DevSessionHeld, error),
         DevError::NotHeld(NotHeld::Ended(_)) => Problem::new(Code::DevSessionEnded, error),
         DevError::Store(error) => error.into(),

@@ -54,7 +54,7 @@ struct Cancelled {
 }
 
 async fn cancel(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json<TaskView>, Problem> {
-    let unknown = || Problem::new(Code::UnknownTask, format!("there is no task {id}"));
+    let unknown = || Problem::unknown_task(&id);
     let waits = |task: &fanfold::store::tasks::Task| {
         task.batch.is_none() && task.duplicate_of.is_none() && !task.cancelled && !task.fills
     };

@@ -91,8 +91,7 @@ struct Reset {
 
 async fn reset(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json<TaskView>, Problem> {
     let now = api.resetting.reset(id).await.map_err(problem)?;
-    let unknown = || Problem::new(Code::UnknownTask, format!("there is no task {}", now.id));
-    let task = api.tasks.get(&now.id).await?.ok_or_else(unknown)?;
+    let task = api.tasks.get(&now.id).await?.ok_or_else(|| Problem::unknown_task(&now.id))?;
     Ok(Json(view(&api, task).await?))
 }
 
@@ -118,7 +117,7 @@ async fn select(
 
 fn problem(error: ResetError) -> Problem {
     match error {
-        ResetError::Unknown(_) => Problem::new(Code::UnknownTask, error),
+        ResetError::Unknown(id) => Problem::unknown_task(&id),
         ResetError::Item { .. } => Problem::new(Code::TaskIsItem, error),
         ResetError::NotFailed { .. } => Problem::new(Code::TaskNotFailed, error),
         ResetError::Register(error) => error.into(),
