@@ -111,9 +111,12 @@ pub const PROBE_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// How long a batch waits for the probe of another target.
 pub const OTHER_PROBE_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a batch waits for a batch API that refuses every call, before its members fail: a long weekend. Well below
+/// How many days a batch waits for a batch API that refuses every call, before its members fail: a long weekend. Well below
 /// [`RETENTION`](super::RETENTION).
-pub const REFUSED_MAX: Duration = Duration::from_secs(3 * 24 * 3_600);
+pub const REFUSED_DAYS_MAX: u64 = 3;
+
+/// The same as a time.
+pub const REFUSED_MAX: Duration = Duration::from_secs(REFUSED_DAYS_MAX * 24 * 3_600);
 
 /// The longest that a batch API that answers later may take: a day. Below [`REFUSED_MAX`], and so below what tasks are kept for.
 pub const ANSWERS_WITHIN_MAX: Duration = Duration::from_secs(24 * 3_600);
@@ -153,6 +156,9 @@ pub const DEV_SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The longest that the outcomes of a call to a dev session may take: a batch is held up so long if its session was killed.
 pub const DEV_ANSWERS_WITHIN_MAX: Duration = Duration::from_secs(3_600);
+
+/// How long they may take, unless the session says otherwise.
+pub const DEV_ANSWERS_WITHIN_DEFAULT: Duration = Duration::from_secs(5 * 60);
 
 /// Bytes of the contents of a call to a dev session, and of what is around each: they fit into one message. Larger calls are made to
 /// the policy's own batch API.
