@@ -90,4 +90,18 @@ impl ScopeBody {
             (Some(kind), Some(target), Some(partition)) => Scope::Lane(Lane { kind, partition, target }),
         })
     }
+
+    /// The same where only a kind or a part of it is allowed.
+    ///
+    /// # Errors
+    /// It names everything, or none, or a field cannot be used.
+    pub(crate) fn scope_of_kind(self) -> Result<Scope, Problem> {
+        match self.scope()? {
+            Scope::All => {
+                let problem = "is not allowed here, a `kind` is needed".to_owned();
+                Err(Problem::fields(Code::InvalidScope, vec![FieldError { field: "all".to_owned(), problem }]))
+            }
+            scope => Ok(scope),
+        }
+    }
 }

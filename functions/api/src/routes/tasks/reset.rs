@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Router, routing};
-use fanfold::control::{ResetError, Scope};
+use fanfold::control::ResetError;
 use fanfold::ids::TaskId;
-use fanfold::policy::FieldError;
 use fanfold::store::batches::RecordCursor;
 use fanfold_http::{Code, Json, Parameter, Path, Problem, QueryParameter, decoded};
 use serde::Serialize;
@@ -100,11 +99,7 @@ async fn select(
     after: Parameter<AfterRecord>,
     Json(body): Json<ScopeBody>,
 ) -> Result<Json<Reset>, Problem> {
-    let scope = body.scope()?;
-    if scope == Scope::All {
-        let problem = "is not allowed here, a `kind` is needed".to_owned();
-        return Err(Problem::fields(Code::InvalidScope, vec![FieldError { field: "all".to_owned(), problem }]));
-    }
+    let scope = body.scope_of_kind()?;
     let page = api.resetting.reset_page(&scope, after.value.as_ref()).await.map_err(problem)?;
     Ok(Json(Reset {
         reset: page.reset,
