@@ -53,12 +53,9 @@ struct Cancelled {
 
 async fn cancel(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json<TaskView>, Problem> {
     let unknown = || Problem::unknown_task(&id);
-    let waits = |task: &fanfold::store::tasks::Task| {
-        task.batch.is_none() && task.duplicate_of.is_none() && !task.cancelled && !task.fills
-    };
     let mut task = api.tasks.get(&id).await?.ok_or_else(unknown)?;
     // If it is cancelled already, that request may have died before it released the key and acked the item.
-    if waits(&task) || task.cancelled {
+    if task.waits() || task.cancelled {
         api.cancelling.cancel([id]).await?;
         task = api.tasks.get(&id).await?.ok_or_else(unknown)?;
     }
