@@ -1,4 +1,4 @@
-//! What the task that follows a fan-out's end is told of its items: what became of each item, as the tables show it then.
+//! What the task that follows a fan-out's end receives about its items: what became of each, as the tables show it then.
 
 use std::collections::HashMap;
 

@@ -23,9 +23,9 @@ impl Control {
     pub(super) async fn wake(&self, scope: &Scope, hurries: bool) -> Result<(), ControlError> {
         let (waiting, busy) = self.lanes_of(scope).await?;
         let all: Vec<Lane> = waiting.union(&busy).cloned().collect();
-        let going_on = self.policies.going_on(all, |lane| lane).await?;
-        let going_on: Vec<Lane> = going_on.into_iter().map(|(lane, _)| lane).collect();
-        for lanes in going_on.chunks(KEYS_PER_READ_MAX) {
+        let running = self.policies.not_paused(all, |lane| lane).await?;
+        let running: Vec<Lane> = running.into_iter().map(|(lane, _)| lane).collect();
+        for lanes in running.chunks(KEYS_PER_READ_MAX) {
             let locks = self.locks.get_many(lanes, true).await?;
             if hurries {
                 self.hurry(&locks).await?;

@@ -100,8 +100,8 @@ impl Control {
 
     /// Lanes hold elections, except paused ones.
     async fn wake_lanes(&self, lanes: Vec<Lane>) -> Result<(), ControlError> {
-        let going_on = self.policies.going_on(lanes, |lane| lane).await?.into_iter();
-        let wakes: Vec<ElectMessage> = going_on.map(|(lane, _)| ElectMessage::wake(lane, self.world.uuid())).collect();
+        let running = self.policies.not_paused(lanes, |lane| lane).await?.into_iter();
+        let wakes: Vec<ElectMessage> = running.map(|(lane, _)| ElectMessage::wake(lane, self.world.uuid())).collect();
         Ok(self.elect.send_all(wakes.iter().map(|message| (message, Duration::ZERO))).await?)
     }
 }
