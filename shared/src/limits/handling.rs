@@ -63,7 +63,8 @@ pub const RESULTS_PER_RECORD_BYTES_MAX: usize = 300 * 1_024;
 /// How deep a result that is kept may be nested: readers of JSON allow 128 levels, and lists of results add some.
 pub const RESULT_DEPTH_MAX: usize = 100;
 
-/// Records of results of a batch: each call that brings some has its own. Their list takes at most 16 KiB of the batch's record.
+/// Records of results of a batch: each call that brings some has at least one of its own, of up to [`RESULTS_PER_RECORD_BYTES_MAX`].
+/// Their list takes at most 16 KiB of the batch's record.
 pub const RESULT_RECORDS_MAX: usize = 2_048;
 
 /// Records of results that are written at once: each takes some 300 write units of a partition of its own.
