@@ -8,7 +8,7 @@ use crate::limits::{CONTENT_BYTES_MAX, CONTENT_DEPTH_MAX};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContentError {
     /// It is nested too deep.
-    #[error("is nested more than {CONTENT_DEPTH_MAX} deep")]
+    #[error("is nested more than {CONTENT_DEPTH_MAX} deep, at most {CONTENT_DEPTH_MAX} levels are allowed")]
     TooDeep,
     /// It is too large.
     #[error("has {0} bytes as JSON, at most {CONTENT_BYTES_MAX} are allowed")]

@@ -3,6 +3,7 @@
 pub mod derived;
 mod range;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -21,12 +22,12 @@ pub struct IdError {
     /// The text, shortened.
     pub value: String,
     /// What was expected.
-    pub expected: &'static str,
+    pub expected: Cow<'static, str>,
 }
 
 impl IdError {
-    fn new(value: &str, expected: &'static str) -> Self {
-        Self { value: start(value).to_owned(), expected }
+    fn new(value: &str, expected: impl Into<Cow<'static, str>>) -> Self {
+        Self { value: start(value).to_owned(), expected: expected.into() }
     }
 }
 
@@ -41,8 +42,6 @@ pub struct ItemId {
     pub index: u16,
 }
 
-const ITEM: &str = "an item id (<fanout>:<group>:<index>, two UUIDs and a number below 7168)";
-
 impl FromStr for ItemId {
     type Err = IdError;
 
@@ -55,7 +54,9 @@ impl FromStr for ItemId {
             }
             Some(Self { fanout: uuid(fanout)?, group: uuid(group)?, index: self::index(index)? })
         };
-        parse().ok_or_else(|| IdError::new(text, ITEM))
+        let expected =
+            || format!("an item id (<fanout>:<group>:<index>, two UUIDs and a number below {GROUP_ITEMS_MAX})");
+        parse().ok_or_else(|| IdError::new(text, expected()))
     }
 }
 
@@ -128,6 +129,18 @@ pub fn parse_uuid(text: &str, expected: &'static str) -> Result<Uuid, IdError> {
     uuid(text).ok_or_else(|| IdError::new(text, expected))
 }
 
+/// The problem that a batch is not there.
+#[must_use]
+pub fn no_batch(id: Uuid) -> String {
+    format!("there is no batch {id}")
+}
+
+/// The problem that a task is not there.
+#[must_use]
+pub fn no_task(id: &TaskId) -> String {
+    format!("there is no task {id}")
+}
+
 macro_rules! serde_as_text {
     ($($id:ty),*) => {$(
         impl Serialize for $id {
@@ -137,7 +150,7 @@ macro_rules! serde_as_text {
         }
         impl<'de> Deserialize<'de> for $id {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                let text = Cow::<'de, str>::deserialize(deserializer)?;
                 text.parse().map_err(serde::de::Error::custom)
             }
         }

@@ -1,4 +1,4 @@
-//! What the task that follows a fan-out's end is told of its items: what became of each item, as the tables show it then.
+//! What the task that follows a fan-out's end receives about its items: what became of each, as the tables show it then.
 
 use std::collections::HashMap;
 
@@ -49,6 +49,14 @@ pub enum ItemResults {
     LeftOut(String),
 }
 
+/// The items whose results count.
+enum Items {
+    /// These, in the order of the fan-out that was opened first.
+    Known(Vec<ItemId>),
+    /// They are not known, or too many, for this reason.
+    LeftOut(String),
+}
+
 /// The text that stands in place of results, with advice.
 pub(crate) fn left_out(fanout: Uuid, why: &str) -> String {
     format!("the results are left out: {why}; read `GET /fanouts/{fanout}/results`")
@@ -73,8 +81,8 @@ impl ItemResultsReader<'_> {
     /// The tables cannot be read, a record is corrupt, or an index does not show all groups yet.
     pub async fn of(&self, fanout: &Fanout) -> Result<ItemResults, TrackingError> {
         let items = match self.items(fanout).await? {
-            Ok(items) => items,
-            Err(why) => return Ok(ItemResults::LeftOut(left_out(fanout.id, &why))),
+            Items::Known(items) => items,
+            Items::LeftOut(why) => return Ok(ItemResults::LeftOut(left_out(fanout.id, &why))),
         };
         let results = self.results(&items).await?;
         let bytes = serde_json::to_string(&results).map_or(usize::MAX, |text| text.len());
@@ -85,23 +93,22 @@ impl ItemResultsReader<'_> {
         Ok(ItemResults::All(results))
     }
 
-    /// The items whose results count, in the order of the fan-out that was opened first; or why they cannot be told.
-    async fn items(&self, fanout: &Fanout) -> Result<Result<Vec<ItemId>, String>, TrackingError> {
+    /// The items whose results count.
+    async fn items(&self, fanout: &Fanout) -> Result<Items, TrackingError> {
         let mut chain = vec![fanout.clone()];
         while let Some(reissue) = chain.last().and_then(reissue_of).cloned() {
             if chain.len() > REISSUES_FOLLOWED_MAX {
-                return Ok(Err(format!("there are more than {REISSUES_FOLLOWED_MAX} reissues in a row")));
+                return Ok(Items::LeftOut(format!("there are more than {REISSUES_FOLLOWED_MAX} reissues in a row")));
             }
-            match self.tracking.fanouts.get(reissue.fanout).await? {
-                Some(before) => chain.push(before),
-                None => {
-                    return Ok(Err(format!("fan-out {}, which it reissues, is not known any more", reissue.fanout)));
-                }
-            }
+            let Some(before) = self.tracking.fanouts.get(reissue.fanout).await? else {
+                let why = format!("fan-out {}, which it reissues, is not known any more", reissue.fanout);
+                return Ok(Items::LeftOut(why));
+            };
+            chain.push(before);
         }
-        let Some(first) = chain.pop() else { return Ok(Ok(Vec::new())) };
+        let Some(first) = chain.pop() else { return Ok(Items::Known(Vec::new())) };
         if let Some(why) = too_many(&first) {
-            return Ok(Err(why));
+            return Ok(Items::LeftOut(why));
         }
         let (mut items, _) = self.tracking.items_after(&first, None, THEN_RESULTS_MAX).await?;
         if (items.len() as u64) < first.total {
@@ -117,13 +124,14 @@ impl ItemResultsReader<'_> {
             if failed.len() != again.len() {
                 // Items without a task are no rows of a reissue, and one that was cut short did not take on all.
                 let (of, taken) = (failed.len(), again.len());
-                return Ok(Err(format!("fan-out {} reissued {taken} of {of} items, and does not say which", new.id)));
+                let why = format!("fan-out {} reissued {taken} of {of} items, and does not say which", new.id);
+                return Ok(Items::LeftOut(why));
             }
             let replaced: HashMap<ItemId, ItemId> = failed.into_iter().zip(again).collect();
             items = items.into_iter().map(|item| replaced.get(&item).copied().unwrap_or(item)).collect();
             old = new;
         }
-        Ok(Ok(items))
+        Ok(Items::Known(items))
     }
 
     /// The items of a reissue in the order in which it took them on: page by page.

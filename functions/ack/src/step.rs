@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::delivery::{Delivery, Failures, Step, parse};
-use fanfold::ids::GroupId;
+use fanfold::ids::{GroupId, no_batch};
 use fanfold::limits::ENVELOPE_BYTES;
 use fanfold::messages::{AckEntry, AckMessage, AckRequest};
 use fanfold::metrics::{ANSWERED_TO_ACKED, CALLED_TO_ACKED};
@@ -90,7 +90,7 @@ impl Ack {
 /// Why a message's own items or batch were refused, if they were.
 fn refusal(request: &AckRequest, refused: &Refused, unknown: &BTreeSet<Uuid>) -> Option<String> {
     if let Some(named) = request.batch.as_ref().filter(|named| unknown.contains(&named.batch)) {
-        return Some(format!("there is no batch {}", named.batch));
+        return Some(no_batch(named.batch));
     }
     if refused.is_empty() {
         return None;

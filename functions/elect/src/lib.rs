@@ -73,7 +73,7 @@ impl Elect {
         &self,
         lanes: &BTreeMap<Lane, Candidacy>,
     ) -> Result<Vec<(Lane, Result<Outbox, ElectError>)>, StoreError> {
-        let lanes = self.policies.perhaps_going_on(lanes.iter().collect(), |(lane, _)| lane).await;
+        let lanes = self.policies.perhaps_not_paused(lanes.iter().collect(), |(lane, _)| lane).await;
         let names: Vec<Lane> = lanes.iter().map(|((lane, _), _)| (*lane).clone()).collect();
         let locks = self.locks(&names).await?;
         let mut policies = HashMap::new();

@@ -108,6 +108,11 @@ async fn a_wrong_shape_is_named() {
     }
 }
 
+#[test]
+fn the_text_of_a_code_says_the_limit() {
+    assert_eq!(Code::TooLarge.when(), format!("the body has more than {} MiB", BODY_BYTES_MAX / (1_024 * 1_024)));
+}
+
 #[tokio::test]
 async fn hostile_bodies_are_refused() {
     let exact = |pad: usize| format!(r#"{{"items": 1, "inner": [{{"name": "{}"}}]}}"#, "x".repeat(pad));

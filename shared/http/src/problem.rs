@@ -4,10 +4,12 @@ use std::fmt::Display;
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use fanfold::ids::{TaskId, no_batch, no_task};
 use fanfold::limits::{PROBLEM_BYTES_MAX, PROBLEM_FIELDS_MAX};
-use fanfold::policy::FieldError;
+use fanfold::policy::{FieldError, no_policy};
 use fanfold::text::{causes, shorten};
 use serde::Serialize;
+use uuid::Uuid;
 
 use crate::Code;
 
@@ -73,6 +75,24 @@ impl Problem {
         let detail = format!("{path}: {}", self.detail);
         let field = |error: FieldError| FieldError { field: format!("{path}.{}", error.field), ..error };
         Self::new(self.code, detail).with_errors(self.errors.into_iter().map(field))
+    }
+
+    /// There is no such batch (404).
+    #[must_use]
+    pub fn unknown_batch(id: Uuid) -> Self {
+        Self::new(Code::UnknownBatch, no_batch(id))
+    }
+
+    /// There is no such task (404).
+    #[must_use]
+    pub fn unknown_task(id: &TaskId) -> Self {
+        Self::new(Code::UnknownTask, no_task(id))
+    }
+
+    /// A kind has no policy (404).
+    #[must_use]
+    pub fn unknown_policy(kind: &str) -> Self {
+        Self::new(Code::UnknownPolicy, no_policy(kind))
     }
 
     /// A fault of Fanfold's own (500). What it is goes to the log, not to the caller.

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::Scope;
 use crate::aws::StoreError;
 use crate::config::{ConfigError, Surroundings};
-use crate::ids::{TaskId, derived};
+use crate::ids::{TaskId, derived, no_task};
 use crate::limits::{RESET_PER_PAGE, RESET_RECORDS};
 use crate::messages::TaskRequest;
 use crate::registering::{RegisterError, Registered, Registrar, Registration};
@@ -45,7 +45,7 @@ pub struct ResetPage {
 #[derive(Debug, thiserror::Error)]
 pub enum ResetError {
     /// There is none.
-    #[error("there is no task {0}")]
+    #[error("{}", no_task(.0))]
     Unknown(TaskId),
     /// It is an item of a fan-out.
     #[error(

@@ -23,9 +23,9 @@ impl Control {
     pub(super) async fn wake(&self, scope: &Scope, hurries: bool) -> Result<(), ControlError> {
         let (waiting, busy) = self.lanes_of(scope).await?;
         let all: Vec<Lane> = waiting.union(&busy).cloned().collect();
-        let going_on = self.policies.going_on(all, |lane| lane).await?;
-        let going_on: Vec<Lane> = going_on.into_iter().map(|(lane, _)| lane).collect();
-        for lanes in going_on.chunks(KEYS_PER_READ_MAX) {
+        let running = self.policies.not_paused(all, |lane| lane).await?;
+        let running: Vec<Lane> = running.into_iter().map(|(lane, _)| lane).collect();
+        for lanes in running.chunks(KEYS_PER_READ_MAX) {
             let locks = self.locks.get_many(lanes, true).await?;
             if hurries {
                 self.hurry(&locks).await?;
@@ -55,12 +55,17 @@ impl Control {
         Ok(self.group.send_all(messages.iter().flatten().map(|message| (message, Duration::ZERO))).await?)
     }
 
-    /// Sends the due messages of batches in flight again. This is not noted: if they are lost, the next sweep sends them.
+    /// Wakes the batches in flight of some lanes.
     async fn wake_batches(&self, locks: &[Lock]) -> Result<(), ControlError> {
         let ids: Vec<Uuid> = locks.iter().flat_map(|lock| lock.in_flight.iter().copied()).collect();
+        self.wake_due(self.batches.get_many(&ids).await?.iter()).await
+    }
+
+    /// Sends the messages of those batches again that are due. This is not noted: if they are lost, the next sweep sends them.
+    pub(super) async fn wake_due(&self, batches: impl Iterator<Item = &Batch>) -> Result<(), ControlError> {
         let now = self.world.now();
         let due = |batch: &Batch| HandleMessage::due(batch, now).map(|message| (message, batch.lane.clone()));
-        let messages: Vec<(HandleMessage, Lane)> = self.batches.get_many(&ids).await?.iter().filter_map(due).collect();
+        let messages: Vec<(HandleMessage, Lane)> = batches.filter_map(due).collect();
         Ok(self.handle.send_for(messages.iter().map(|(message, lane)| (message, Duration::ZERO, lane))).await?)
     }
 

@@ -9,8 +9,8 @@ use super::{Control, ControlError};
 use crate::ids::{ItemId, TaskId};
 use crate::lane::Lane;
 use crate::limits::KEYS_PER_READ_MAX;
-use crate::messages::{ElectMessage, HandleMessage};
-use crate::store::batches::{Batch, BatchStatus};
+use crate::messages::ElectMessage;
+use crate::store::batches::BatchStatus;
 use crate::store::tasks::TaskStatus;
 use crate::tracking::{Acks, Tracking, collect_duplicates};
 
@@ -100,15 +100,8 @@ impl Control {
 
     /// Lanes hold elections, except paused ones.
     async fn wake_lanes(&self, lanes: Vec<Lane>) -> Result<(), ControlError> {
-        let going_on = self.policies.going_on(lanes, |lane| lane).await?.into_iter();
-        let wakes: Vec<ElectMessage> = going_on.map(|(lane, _)| ElectMessage::wake(lane, self.world.uuid())).collect();
+        let running = self.policies.not_paused(lanes, |lane| lane).await?.into_iter();
+        let wakes: Vec<ElectMessage> = running.map(|(lane, _)| ElectMessage::wake(lane, self.world.uuid())).collect();
         Ok(self.elect.send_all(wakes.iter().map(|message| (message, Duration::ZERO))).await?)
-    }
-
-    async fn wake_due(&self, batches: impl Iterator<Item = &Batch>) -> Result<(), ControlError> {
-        let now = self.world.now();
-        let due = |batch: &Batch| HandleMessage::due(batch, now).map(|message| (message, batch.lane.clone()));
-        let messages: Vec<(HandleMessage, Lane)> = batches.filter_map(due).collect();
-        Ok(self.handle.send_for(messages.iter().map(|(message, lane)| (message, Duration::ZERO, lane))).await?)
     }
 }

@@ -1,7 +1,7 @@
 //! When a batch gives up because its batch API refuses every call.
 
 use crate::clock::Timestamp;
-use crate::limits::REFUSED_MAX;
+use crate::limits::{REFUSED_DAYS_MAX, REFUSED_MAX};
 use crate::store::batches::Batch;
 
 /// Whether a batch has waited so long for a batch API that refuses every call that it gives up.
@@ -13,7 +13,7 @@ pub fn waited_in_vain(batch: &Batch, now: Timestamp) -> bool {
 /// The error of its members then, before what the batch API answered.
 #[must_use]
 pub fn gave_up_waiting(answer: &str) -> String {
-    format!("gave up after {} days: {answer}", REFUSED_MAX.as_secs() / 86_400)
+    format!("gave up after {REFUSED_DAYS_MAX} days: {answer}")
 }
 
 #[cfg(test)]

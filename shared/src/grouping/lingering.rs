@@ -73,7 +73,7 @@ impl Linger {
     }
 
     /// Whether leaders wait for less than the second for which elections are gathered. Then a request makes them itself, as where
-    /// they do not wait. Not if they wait for enough members: elections tell them.
+    /// they do not wait. Not if they wait for enough members: elections report to them what came.
     #[must_use]
     pub fn is_hasty(self) -> bool {
         !self.counts() && self.longest() < DELAY_MIN

@@ -149,7 +149,7 @@ impl Parts {
         let part = self.take(at, before);
         let form = if part.form == Form::Alone { Form::Alone } else { Form::Together };
         let again = Part { form, calls: part.calls + 1, due, ..part };
-        self.tell_second(at, shows, open);
+        self.plan_second(at, shows, open);
         match (shows, part.members(open).len()) {
             (_, 0) => {}
             (Shows::Fails | Shows::TooLarge, 2..) => {
@@ -176,7 +176,7 @@ impl Parts {
 
     /// After the call of a first half: the second half, which is at this place, is halved if the first half worked.
     /// Otherwise it is called itself, as it may work.
-    fn tell_second(&mut self, at: usize, shows: Shows, open: &[usize]) {
+    fn plan_second(&mut self, at: usize, shows: Shows, open: &[usize]) {
         let Some(second) = self.0.get(at).copied().filter(|next| next.form == Form::Second) else { return };
         match shows {
             Shows::Works => drop(self.0.splice(at..=at, second.halves(open, Form::Second))),

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use uuid::Uuid;
 
 use super::{IdError, ItemId, index, uuid};
+use crate::limits::GROUP_ITEMS_MAX;
 
 /// Names an item group: `<fanout>:<group>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,9 +46,6 @@ pub struct ItemRange {
     pub last: u16,
 }
 
-const RANGE: &str = "a range of items (<fanout>:<group>:<first>-<last>: two UUIDs, and two numbers below 7168, of which the \
-                     first is not beyond the last)";
-
 impl ItemRange {
     /// Its name; a single item has its own.
     #[must_use]
@@ -65,7 +63,13 @@ impl FromStr for ItemRange {
             let range = Self { first: first.parse().ok()?, last: index(last)? };
             (range.first.index <= range.last).then_some(range)
         };
-        parse().ok_or_else(|| IdError::new(text, RANGE))
+        let expected = || {
+            format!(
+                "a range of items (<fanout>:<group>:<first>-<last>: two UUIDs, and two numbers below {GROUP_ITEMS_MAX}, of \
+                 which the first is not beyond the last)"
+            )
+        };
+        parse().ok_or_else(|| IdError::new(text, expected()))
     }
 }
 

@@ -10,6 +10,9 @@ pub const BATCH_MEMBERS_MAX: u32 = 10_000;
 /// Members of one batch, unless the policy or the preset of its batch API says otherwise.
 pub const BATCH_MEMBERS_DEFAULT: u32 = 100;
 
+/// How long a batch that is not full waits for more tasks, unless the policy says otherwise.
+pub const LINGER_DEFAULT: Duration = Duration::from_secs(1);
+
 /// Bytes of the members of a call, if the policy does not say how many. A Lambda function's HTTP body may have 6 MB, and comes
 /// with its quotes escaped.
 pub const BATCH_BYTES_DEFAULT: u32 = 4 * 1_024 * 1_024;

@@ -63,7 +63,8 @@ pub const RESULTS_PER_RECORD_BYTES_MAX: usize = 300 * 1_024;
 /// How deep a result that is kept may be nested: readers of JSON allow 128 levels, and lists of results add some.
 pub const RESULT_DEPTH_MAX: usize = 100;
 
-/// Records of results of a batch: each call that brings some has its own. Their list takes at most 16 KiB of the batch's record.
+/// Records of results of a batch: each call that brings some has at least one of its own, of up to [`RESULTS_PER_RECORD_BYTES_MAX`].
+/// Their list takes at most 16 KiB of the batch's record.
 pub const RESULT_RECORDS_MAX: usize = 2_048;
 
 /// Records of results that are written at once: each takes some 300 write units of a partition of its own.
@@ -111,9 +112,12 @@ pub const PROBE_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// How long a batch waits for the probe of another target.
 pub const OTHER_PROBE_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a batch waits for a batch API that refuses every call, before its members fail: a long weekend. Well below
+/// How many days a batch waits for a batch API that refuses every call, before its members fail: a long weekend. Well below
 /// [`RETENTION`](super::RETENTION).
-pub const REFUSED_MAX: Duration = Duration::from_secs(3 * 24 * 3_600);
+pub const REFUSED_DAYS_MAX: u64 = 3;
+
+/// The same as a time.
+pub const REFUSED_MAX: Duration = Duration::from_secs(REFUSED_DAYS_MAX * 24 * 3_600);
 
 /// The longest that a batch API that answers later may take: a day. Below [`REFUSED_MAX`], and so below what tasks are kept for.
 pub const ANSWERS_WITHIN_MAX: Duration = Duration::from_secs(24 * 3_600);
@@ -149,6 +153,9 @@ pub const DEV_SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The longest that the outcomes of a call to a dev session may take: a batch is held up so long if its session was killed.
 pub const DEV_ANSWERS_WITHIN_MAX: Duration = Duration::from_secs(3_600);
+
+/// How long they may take, unless the session says otherwise.
+pub const DEV_ANSWERS_WITHIN_DEFAULT: Duration = Duration::from_secs(5 * 60);
 
 /// Bytes of the contents of a call to a dev session, and of what is around each: they fit into one message. Larger calls are made to
 /// the policy's own batch API.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::backoff::Backoff;
+
 /// Bytes of a CEL expression in a policy.
 pub const EXPRESSION_BYTES_MAX: usize = 1_024;
 
@@ -26,11 +28,21 @@ pub const PARTITIONS_MAX: u32 = 1_024;
 /// Attempts of one batch.
 pub const ATTEMPTS_MAX: u32 = 1_000;
 
+/// Attempts of one batch, unless the policy says otherwise. With the default pauses these take more than an hour: a batch survives a
+/// bad hour of what is behind its batch API.
+pub const ATTEMPTS_DEFAULT: u32 = 20;
+
+/// Pauses between attempts, unless the policy says otherwise.
+pub const BACKOFF_DEFAULT: Backoff = Backoff { base: Duration::from_secs(1), max: Duration::from_secs(600) };
+
 /// Concurrent calls of a kind, over all its lanes: as many as an event source starts at most (Lambda: MaximumConcurrency).
 pub const CALLS_MAX: u32 = 1_000;
 
 /// The longest a batch API may take.
 pub const BATCH_API_TIMEOUT_MAX: Duration = Duration::from_secs(90);
+
+/// How long a batch API may take, unless the policy says otherwise.
+pub const BATCH_API_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
 /// The longest pause between two attempts of a batch, whether a batch API asks for it (`Retry-After`) or a policy
 /// (`backoff.max`): what waits longer is better looked at.

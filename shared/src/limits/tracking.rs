@@ -28,7 +28,7 @@ pub const PROGRESS_TRIES_MAX: u32 = 3;
 
 /// How long nothing must have happened to a group of a fan-out that was cut short before what is in progress there counts as
 /// missing: longer than any call (Lambda's 15 minutes), and than most messages are late.
-pub const DRAINED_AFTER: Duration = Duration::from_secs(15 * 60);
+pub const MISSING_AFTER: Duration = Duration::from_secs(15 * 60);
 
 /// Transactions by which a request that cuts a fan-out short closes groups itself: some 1,000 groups. The sweep closes the rest.
 pub const REQUEST_CLOSES_MAX: usize = 10;

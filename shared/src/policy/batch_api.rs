@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Span;
-use crate::limits::SENT_BYTES_DEFAULT;
+use crate::limits::{BATCH_API_TIMEOUT_DEFAULT, SENT_BYTES_DEFAULT};
 use crate::mapping::{Match, Preset, RequestMapping, ResponseMapping, Sizes, preset_names};
 
 /// The batch API: how it is called, by exactly one of `url`, `lambda`, `sqs` and `command`, how long a call may take, and how calls and
@@ -133,7 +133,7 @@ struct Fields {
     command: Option<Vec<String>>,
     /// How long one call may take.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::timeout"))]
-    #[serde(default = "ten_seconds")]
+    #[serde(default = "timeout")]
     timeout: Span,
     /// The name of a preset, which gives all fields that are not set here.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::preset"))]
@@ -159,8 +159,8 @@ struct Fields {
     answers_within: Option<Span>,
 }
 
-fn ten_seconds() -> Span {
-    Span::from_secs(10)
+fn timeout() -> Span {
+    Span(BATCH_API_TIMEOUT_DEFAULT)
 }
 
 impl TryFrom<Fields> for BatchApi {

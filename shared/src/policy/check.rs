@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::kind::{KIND_ALLOWED, is_kind};
+use super::kind::bad_kind;
 use super::url::is_callable;
-use super::{Policy, Span, Weight};
+use super::{BackoffPolicy, Policy, Span, Weight};
 use crate::limits::{
     ATTEMPTS_MAX, BATCH_BYTES_MAX, BATCH_MEMBERS_MAX, CALLS_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX, RETRY_AFTER_MAX,
     URL_BYTES_MAX, WEIGHT_MAX,
@@ -86,8 +86,8 @@ impl Policy {
     /// There is at least one.
     pub fn check(&self) -> Result<(), PolicyError> {
         let mut faults = Faults::default();
-        if !is_kind(&self.kind) {
-            faults.add("kind", format!("is `{}`, {KIND_ALLOWED} are allowed", self.kind));
+        if let Some(problem) = bad_kind(&self.kind) {
+            faults.add("kind", problem);
         }
         let texts = [
             ("target", Some(&self.target)),
@@ -123,8 +123,8 @@ impl Policy {
         faults.whole_millis("backoff.max", self.backoff.max);
         faults.at_most("backoff.max", self.backoff.max, RETRY_AFTER_MAX);
         if self.backoff.base > self.backoff.max {
-            faults
-                .add("backoff.base", format!("is {}, more than backoff.max, {}", self.backoff.base, self.backoff.max));
+            let BackoffPolicy { base, max } = &self.backoff;
+            faults.add("backoff.base", format!("is {base}, at most `backoff.max`, which is {max}, is allowed"));
         }
         self.batch_api.check(&mut faults);
         self.check_preset(&mut faults);
@@ -157,7 +157,7 @@ impl Policy {
     fn check_weight(&self, faults: &mut Faults) {
         match (&self.weight, self.max_weight) {
             (Some(_), None) => faults.add("max_weight", "is missing: with `weight`, a number above 0 is needed"),
-            (None, Some(most)) => faults.add("max_weight", format!("is {most}, and there is no `weight` of a task")),
+            (None, Some(most)) => faults.add("max_weight", format!("is {most}, which is allowed only with `weight`")),
             (_, Some(most)) if most == Weight::default() => {
                 faults.add("max_weight", format!("is 0, a number above 0 and up to {WEIGHT_MAX} is allowed"));
             }

@@ -78,29 +78,42 @@ impl Destination {
     }
 
     fn check_for_fanout(&self, field: &str, faults: &mut Faults) {
-        let (name, value, pattern, most, allowed) = match self {
+        let name = format!("{field}.{}", self.name());
+        let (value, pattern, most, allowed) = match self {
             Self::Queue(NoticesQueue::Notices) => return,
-            Self::Url(url) => return faults.url(&format!("{field}.url"), url),
+            Self::Url(url) => return faults.url(&name, url),
             Self::Sqs(queue) => {
-                ("sqs", queue, QUEUE, queue_bytes_max(queue), format!("{} is", queue_allowed("standard queue")))
+                (queue, QUEUE, queue_bytes_max(queue), format!("{} is", queue_allowed("standard queue")))
             }
             Self::EventBus(bus) => {
                 let allowed = format!("the name or ARN of an event bus, at most {EVENT_BUS_BYTES_MAX} bytes, is");
-                ("event_bus", bus, EVENT_BUS, EVENT_BUS_BYTES_MAX, allowed)
+                (bus, EVENT_BUS, EVENT_BUS_BYTES_MAX, allowed)
             }
             Self::TaskToken(token) => {
                 let allowed = format!(
                     "a token as Step Functions gives it ($$.Task.Token), at most {TASK_TOKEN_BYTES_MAX} bytes, is"
                 );
-                ("task_token", token, TASK_TOKEN, TASK_TOKEN_BYTES_MAX, allowed)
+                (token, TASK_TOKEN, TASK_TOKEN_BYTES_MAX, allowed)
             }
             Self::DurableCallback(id) => {
                 let allowed = format!("a callback's id as Lambda gives it, at most {CALLBACK_ID_BYTES_MAX} bytes, is");
-                ("durable_callback", id, CALLBACK_ID, CALLBACK_ID_BYTES_MAX, allowed)
+                (id, CALLBACK_ID, CALLBACK_ID_BYTES_MAX, allowed)
             }
         };
         if value.len() > most || !Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(value)) {
-            faults.add(&format!("{field}.{name}"), format!("is `{value}`, {allowed} allowed"));
+            faults.add(&name, format!("is `{value}`, {allowed} allowed"));
+        }
+    }
+
+    /// Its name in a policy or a request.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Url(_) => "url",
+            Self::Queue(_) => "queue",
+            Self::Sqs(_) => "sqs",
+            Self::EventBus(_) => "event_bus",
+            Self::TaskToken(_) => "task_token",
+            Self::DurableCallback(_) => "durable_callback",
         }
     }
 
@@ -114,16 +127,14 @@ impl Destination {
         }
     }
 
-    /// The same for the destination of a policy, which gets many notices.
+    /// Names what is wrong with the destination of a policy, which gets many notices.
     pub(super) fn check_for_policy(&self, field: &str, faults: &mut Faults) {
-        let name = match self {
-            Self::TaskToken(_) => "task_token",
-            Self::DurableCallback(_) => "durable_callback",
-            _ => return self.check_for_fanout(field, faults),
-        };
+        if self.waits().is_none() {
+            return self.check_for_fanout(field, faults);
+        }
         let problem =
             "takes one notice only, of the end of a fan-out: one of `url`, `queue`, `sqs` and `event_bus` is allowed";
-        faults.add(&format!("{field}.{name}"), problem);
+        faults.add(&format!("{field}.{}", self.name()), problem);
     }
 }
 

@@ -13,15 +13,16 @@ pub fn is_kind(kind: &str) -> bool {
         && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
+/// What is wrong with a kind, unless it can be one.
+#[must_use]
+pub fn bad_kind(kind: &str) -> Option<String> {
+    (!is_kind(kind)).then(|| format!("is `{}`, {KIND_ALLOWED} are allowed", start(kind)))
+}
+
 /// Why a kind has no policy: it can have none, or none is stored.
 #[must_use]
 pub fn unknown_kind(kind: &str) -> String {
-    let shown = start(kind);
-    if is_kind(kind) {
-        format!("is `{shown}`, there is no policy of this kind")
-    } else {
-        format!("is `{shown}`, {KIND_ALLOWED} are allowed")
-    }
+    bad_kind(kind).unwrap_or_else(|| format!("is `{}`, there is no policy of this kind", start(kind)))
 }
 
 /// The problem that a kind has no policy, where no field names the kind.
@@ -31,6 +32,7 @@ pub fn no_policy(kind: &str) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -42,6 +44,17 @@ mod tests {
         }
         for kind in ["", "a:b", "a b", "a/b", "é", &"k".repeat(KIND_BYTES_MAX + 1)] {
             assert!(!is_kind(kind), "{kind}");
+        }
+    }
+
+    #[test]
+    fn says_what_is_wrong_with_a_kind() {
+        assert_eq!(bad_kind("parcel"), None);
+        assert_eq!(unknown_kind("parcel"), "is `parcel`, there is no policy of this kind");
+        for kind in ["a:b".to_owned(), "k".repeat(1_000_000)] {
+            let problem = bad_kind(&kind).unwrap();
+            assert!(problem.starts_with(&format!("is `{}`", start(&kind))) && problem.ends_with("are allowed"));
+            assert_eq!(unknown_kind(&kind), problem);
         }
     }
 }

@@ -31,14 +31,14 @@ pub use destination::{Destination, NoticesQueue, domain, queue_url};
 pub(crate) use expression::within_bounds;
 pub use expression::{Expression, ExpressionError, Subject};
 pub use head_start::HeadStart;
-pub use kind::{KIND_ALLOWED, is_kind, no_policy, unknown_kind};
+pub use kind::{KIND_ALLOWED, bad_kind, is_kind, no_policy, unknown_kind};
 pub use rate::{Per, Rate, Unit};
 pub use span::Span;
 pub use weight::Weight;
 
 use crate::backoff::Backoff;
 use crate::ids::derived;
-use crate::limits::BATCH_MEMBERS_DEFAULT;
+use crate::limits::{ATTEMPTS_DEFAULT, BACKOFF_DEFAULT, BATCH_MEMBERS_DEFAULT, LINGER_DEFAULT};
 #[cfg(feature = "openapi")]
 use crate::limits::{
     ATTEMPTS_MAX, BATCH_BYTES_MAX, BATCH_MEMBERS_MAX, CALLS_MAX, EXPRESSION_BYTES_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX,
@@ -101,7 +101,7 @@ pub struct Policy {
     pub priority: Option<String>,
     /// How long a batch that is not full waits for more tasks: up to 15 minutes, whole milliseconds.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
-    #[serde(default = "one_second")]
+    #[serde(default = "linger")]
     pub linger: Span,
     /// A batch that is not full is formed once no task has come to its lane for this time: less than `linger`, whole
     /// milliseconds.
@@ -133,7 +133,7 @@ pub struct Policy {
     pub kind_rate: Option<Rate>,
     /// How many calls are made for a batch before its members fail. Calls whose worker was lost do not count.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = ATTEMPTS_MAX)))]
-    #[serde(default = "twenty", deserialize_with = "crate::whole::u32")]
+    #[serde(default = "attempts", deserialize_with = "crate::whole::u32")]
     pub max_attempts: u32,
     /// Delays between attempts.
     #[serde(default)]
@@ -214,7 +214,7 @@ pub struct BackoffPolicy {
 
 impl Default for BackoffPolicy {
     fn default() -> Self {
-        Self { base: Span::from_secs(1), max: Span::from_secs(600) }
+        Self { base: Span(BACKOFF_DEFAULT.base), max: Span(BACKOFF_DEFAULT.max) }
     }
 }
 
@@ -227,10 +227,11 @@ impl From<&BackoffPolicy> for Backoff {
 fn one() -> u32 {
     1
 }
-/// With the default backoff these take more than an hour: a downstream's bad one is survived.
-fn twenty() -> u32 {
-    20
+
+fn attempts() -> u32 {
+    ATTEMPTS_DEFAULT
 }
-fn one_second() -> Span {
-    Span::from_secs(1)
+
+fn linger() -> Span {
+    Span(LINGER_DEFAULT)
 }

@@ -111,7 +111,8 @@ impl Rate {
             return faults.add(&format!("{field}.{unit}"), allowed);
         }
         if unit == Unit::Weight && !weighs {
-            faults.add(&format!("{field}.weight"), format!("is {amount}, but the policy has no `weight`"));
+            let problem = format!("is {amount}, which is allowed only if the policy has a `weight`");
+            faults.add(&format!("{field}.weight"), problem);
         }
         let Some(burst) = self.burst else { return };
         let name = format!("{field}.burst");
@@ -190,7 +191,7 @@ mod tests {
         rate.check("lane_rate", false, &mut faults);
         assert_eq!(
             faults.result().unwrap_err().to_string(),
-            "`lane_rate.weight`: is 5, but the policy has no `weight`"
+            "`lane_rate.weight`: is 5, which is allowed only if the policy has a `weight`"
         );
     }
 }

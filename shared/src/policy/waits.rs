@@ -26,7 +26,9 @@ impl Policy {
                 let problem = format!("is missing: with `min_batch`, 1ms to {} is needed", Span(DELAY_MAX));
                 faults.add("min_batch_wait", problem);
             }
-            (None, Some(wait)) => faults.add("min_batch_wait", format!("is {wait}, and there is no `min_batch`")),
+            (None, Some(wait)) => {
+                faults.add("min_batch_wait", format!("is {wait}, which is allowed only with `min_batch`"));
+            }
             (_, Some(wait)) if wait.0.is_zero() => {
                 faults.add("min_batch_wait", format!("is 0s, 1ms to {} is allowed", Span(DELAY_MAX)));
             }

@@ -35,8 +35,8 @@ impl CompiledPolicies {
     }
 
     /// Those of these lanes that are not paused. If the switches cannot be read, all: the election reads them again.
-    pub(crate) async fn going_on<T>(&self, all: Vec<T>, lane: impl Fn(&T) -> &Lane) -> Vec<(T, Hold)> {
-        self.policies.perhaps_going_on(all, lane).await
+    pub(crate) async fn perhaps_not_paused<T>(&self, all: Vec<T>, lane: impl Fn(&T) -> &Lane) -> Vec<(T, Hold)> {
+        self.policies.perhaps_not_paused(all, lane).await
     }
 
     /// The policy of a kind, if there is one.

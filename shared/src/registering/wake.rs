@@ -25,7 +25,7 @@ impl Registrar {
     pub(crate) async fn wake(&self, awake: Awake, flushing: &BTreeSet<Lane>) -> Result<(), RegisterError> {
         let lanes: Vec<(Lane, Vec<Waiting>)> =
             awake.lanes().map(|(lane, waiting)| (lane, waiting.portions())).collect();
-        let lanes = self.policies.going_on(lanes, |(lane, _)| lane).await;
+        let lanes = self.policies.perhaps_not_paused(lanes, |(lane, _)| lane).await;
         let leaders = self.leaders(&lanes).await;
         let mut messages = Vec::new();
         for ((lane, portions), _) in &lanes {

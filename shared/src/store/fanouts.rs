@@ -181,19 +181,19 @@ impl Fanouts {
         Ok(change.send_for_new().await?.decode(Fanout::decode)?.stands())
     }
 
-    /// Ends a drained fan-out; a sealed one is complete. Of several workers, one write is applied. Returns the fan-out as
-    /// written. Refused: another worker ended it, or decided another end.
+    /// Ends a fan-out of which nothing is left; a sealed one is complete. Of several workers, one write is applied. Returns the
+    /// fan-out as written. Refused: another worker ended it, or decided another end.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn end(&self, drained: &Fanout) -> Result<Write<Fanout, Option<Fanout>>, StoreError> {
+    pub async fn end(&self, before: &Fanout) -> Result<Write<Fanout, Option<Fanout>>, StoreError> {
         let now = self.table.world.now();
-        let state = if drained.state.cut_short() { drained.state } else { FanoutState::Completed };
-        let after = Fanout { state, look_at: None, ended_at: Some(now), updated_at: now, ..drained.clone() };
+        let state = if before.state.cut_short() { before.state } else { FanoutState::Completed };
+        let after = Fanout { state, look_at: None, ended_at: Some(now), updated_at: now, ..before.clone() };
         let after = after.with_notice(now);
         let change = self
-            .becomes(drained, &after)
-            .when_is("state", text(drained.state.as_str()))
+            .becomes(before, &after)
+            .when_is("state", text(before.state.as_str()))
             .when_is("open_groups", number(0_u32))
             .when_absent("ended_at");
         Ok(change.send().await?.decode_refused(Fanout::decode)?.map(|()| after))

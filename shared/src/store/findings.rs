@@ -30,7 +30,7 @@ pub enum What {
     ProducerFailed,
     /// A batch has members without an outcome for long.
     BatchUnfinished,
-    /// A fan-out is drained or cut short, and has not ended for long.
+    /// All items of a sealed fan-out are done, or it is cut short, and it has not ended for long.
     FanoutUnfinished,
     /// A notice is not delivered for long.
     NoticeUndelivered,

@@ -47,7 +47,7 @@ impl Known {
     }
 }
 
-fn not_paused<T>(all: Vec<T>, holds: Vec<Hold>) -> Vec<(T, Hold)> {
+fn without_paused<T>(all: Vec<T>, holds: Vec<Hold>) -> Vec<(T, Hold)> {
     all.into_iter().zip(holds).filter(|(_, hold)| !hold.paused).collect()
 }
 
@@ -104,19 +104,19 @@ impl Policies {
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
-    pub async fn going_on<T>(&self, all: Vec<T>, lane: impl Fn(&T) -> &Lane) -> Result<Vec<(T, Hold)>, StoreError> {
+    pub async fn not_paused<T>(&self, all: Vec<T>, lane: impl Fn(&T) -> &Lane) -> Result<Vec<(T, Hold)>, StoreError> {
         let holds = self.holds(&all.iter().map(lane).collect::<Vec<_>>()).await?;
-        Ok(not_paused(all, holds))
+        Ok(without_paused(all, holds))
     }
 
     /// The same before a step that reads the switches again: if they cannot be read, all continue.
-    pub async fn perhaps_going_on<T>(&self, all: Vec<T>, lane: impl Fn(&T) -> &Lane) -> Vec<(T, Hold)> {
+    pub async fn perhaps_not_paused<T>(&self, all: Vec<T>, lane: impl Fn(&T) -> &Lane) -> Vec<(T, Hold)> {
         let lanes: Vec<&Lane> = all.iter().map(lane).collect();
         let holds = self.holds(&lanes).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the switches cannot be read");
             vec![Hold::default(); lanes.len()]
         });
-        not_paused(all, holds)
+        without_paused(all, holds)
     }
 
     /// What is cached of a kind, or else what is stored. What was read in the future, by a clock that was set back, is read anew.

@@ -1,4 +1,4 @@
-//! Sealing and ending: of all workers that see a fan-out drained, one makes the transition.
+//! Sealing and ending: of all workers that see that nothing of a fan-out is left, one makes the transition.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -50,7 +50,7 @@ impl Tracking {
         .boxed()
     }
 
-    /// Ends a fan-out that is drained. The worker that ends it sends the message of its notice; later only `sweep` sends it
+    /// Ends a fan-out if nothing of it is left. The worker that ends it sends the message of its notice; later only `sweep` sends it
     /// again.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Tracking {
         }
     }
 
-    /// Reads the header, and finishes the fan-out if it is to fail or is drained.
+    /// Reads the header, and finishes the fan-out if it is to fail or nothing of it is left.
     ///
     /// # Errors
     /// The tables cannot be read or written, or the hint not sent.

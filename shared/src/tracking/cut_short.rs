@@ -6,7 +6,7 @@ use super::ack::{Ending, contended};
 use super::{Acks, Tracking, TrackingError};
 use crate::aws::Write;
 use crate::clock::Timestamp;
-use crate::limits::{CONTENTION_TRIES_MAX, DRAINED_AFTER, GROUPS_PER_TRANSACTION_MAX, REQUEST_CLOSES_MAX};
+use crate::limits::{CONTENTION_TRIES_MAX, GROUPS_PER_TRANSACTION_MAX, MISSING_AFTER, REQUEST_CLOSES_MAX};
 use crate::store::fanouts::{Fanout, FanoutState};
 use crate::store::groups::{GroupRecord, close};
 
@@ -71,7 +71,7 @@ impl Tracking {
             return Ok(fanout);
         }
         // Every end of a group also changes the header.
-        let idle = |since: Timestamp| self.world.now().since(since.max(fanout.updated_at)) >= DRAINED_AFTER;
+        let idle = |since: Timestamp| self.world.now().since(since.max(fanout.updated_at)) >= MISSING_AFTER;
         let closable = |group: &GroupRecord| !group.pending.is_zero() && (!group.tasks || idle(group.updated_at));
         if let Some(group) = fanout.inline_group() {
             if !closable(&group) {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId};
-use fanfold::limits::{DRAINED_AFTER, GROUP_ITEMS_MAX};
+use fanfold::limits::{GROUP_ITEMS_MAX, MISSING_AFTER};
 use fanfold::store::fanouts::{Fanout, FanoutState};
 use fanfold::tracking::{ItemState, OpenRequest, TrackingError};
 use fanfold_batch_api::{Answer, CallError};
@@ -190,7 +190,7 @@ async fn untouched_items_are_missing_after_a_while() {
         assert_eq!(counts(&cancelled), (FanoutState::Cancelled, false, [0, 0, missing]), "the group without tasks");
         stack.sweep().await;
         assert!(!stack.header(fanout).await.ended(), "it may be in progress");
-        stack.clock.skip(DRAINED_AFTER);
+        stack.clock.skip(MISSING_AFTER);
         stack.sweep().await;
         assert_eq!(counts(&stack.header(fanout).await), (FanoutState::Cancelled, true, [0, 0, 4]), "small: {small}");
         stack.drain().await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fanfold::ids::{ItemId, expand};
-use fanfold::limits::{DRAINED_AFTER, IDLE_OPEN, IDLE_SEALED, IDLE_WITH_TASKS};
+use fanfold::limits::{IDLE_OPEN, IDLE_SEALED, IDLE_WITH_TASKS, MISSING_AFTER};
 use fanfold::policy::{Destination, NoticesQueue, Span};
 use fanfold::store::fanouts::{FanoutState, IdleLimit};
 use fanfold::tracking::{ItemState, OpenRequest, TrackingError};
@@ -221,7 +221,7 @@ async fn run(crash: Crash) -> Option<String> {
     for queue in QueueName::STEPS {
         stack.take(queue).await;
     }
-    for pause in [HOUR * 2, DRAINED_AFTER, DRAINED_AFTER, DRAINED_AFTER] {
+    for pause in [HOUR * 2, MISSING_AFTER, MISSING_AFTER, MISSING_AFTER] {
         after(&stack, pause).await;
         stack.drain().await;
     }

@@ -223,7 +223,7 @@ async fn run(crash: Crash, small: bool) -> Option<String> {
     stack.drain().await;
     // What comes again after a death is activity, too.
     for _ in 0..3 {
-        stack.clock.skip(fanfold::limits::DRAINED_AFTER);
+        stack.clock.skip(fanfold::limits::MISSING_AFTER);
         stack.sweep().await;
         stack.drain().await;
     }

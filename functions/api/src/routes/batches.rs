@@ -9,7 +9,9 @@ use axum::{Router, routing};
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::store::batches::{Batch, BatchStatus, MemberState};
-use fanfold_http::{Code, Json, Path, Problem};
+#[cfg(feature = "openapi")]
+use fanfold_http::Code;
+use fanfold_http::{Json, Path, Problem};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -104,8 +106,7 @@ pub(super) fn outcome(batch: &Batch, slot: usize) -> (MemberState, Option<String
 }
 
 async fn find(api: &Api, id: Uuid) -> Result<Batch, Problem> {
-    let unknown = || Problem::new(Code::UnknownBatch, format!("there is no batch {id}"));
-    api.batches.get(id).await?.ok_or_else(unknown)
+    api.batches.get(id).await?.ok_or_else(|| Problem::unknown_batch(id))
 }
 
 async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<BatchView>, Problem> {

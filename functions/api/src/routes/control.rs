@@ -41,7 +41,7 @@ fn response(scope: &Scope, switched: Result<Switched, ControlError>) -> Result<J
 
 pub(super) fn problem(error: ControlError) -> Problem {
     match error {
-        ControlError::Switch(SwitchError::UnknownKind(_)) => Problem::new(Code::UnknownPolicy, error),
+        ControlError::Switch(SwitchError::UnknownKind(kind)) => Problem::unknown_policy(&kind),
         ControlError::Switch(SwitchError::TooMany(_)) => Problem::new(Code::TooManySwitches, error),
         ControlError::Switch(SwitchError::Store(error)) | ControlError::Store(error) => error.into(),
         ControlError::Queue(error) => error.into(),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Router, routing};
 use fanfold::json::{self, Unique};
-use fanfold::policy::{FieldError, Policy, no_policy};
+use fanfold::policy::{FieldError, Policy};
 use fanfold_http::{Code, Json, Kind, Path, Problem};
 use serde::Serialize;
 use serde_json::Value;
@@ -66,7 +66,7 @@ async fn get(State(api): State<Arc<Api>>, Path(Kind(kind)): Path<Kind>) -> Resul
 /// The policy of a kind as it is stored now.
 async fn stored(api: &Api, kind: &str) -> Result<Policy, Problem> {
     let policy = api.policies.read(kind).await?;
-    policy.ok_or_else(|| Problem::new(Code::UnknownPolicy, no_policy(kind)))
+    policy.ok_or_else(|| Problem::unknown_policy(kind))
 }
 
 /// The path names the kind, so the body need not.

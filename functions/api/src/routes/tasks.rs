@@ -14,7 +14,9 @@ use fanfold::results::Kept;
 use fanfold::store::batches::{Batch, MemberState};
 use fanfold::store::tasks::{Task, TaskStatus};
 use fanfold::tracking::ItemState;
-use fanfold_http::{Code, Json, Path, Problem};
+#[cfg(feature = "openapi")]
+use fanfold_http::Code;
+use fanfold_http::{Json, Path, Problem};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -95,8 +97,7 @@ struct TaskView {
 }
 
 async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json<TaskView>, Problem> {
-    let unknown = || Problem::new(Code::UnknownTask, format!("there is no task {id}"));
-    let task = api.tasks.get(&id).await?.ok_or_else(unknown)?;
+    let task = api.tasks.get(&id).await?.ok_or_else(|| Problem::unknown_task(&id))?;
     Ok(Json(view(&api, task).await?))
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{KIND_ALLOWED, is_kind};
+use crate::policy::bad_kind;
 
 /// How rows are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,8 +26,8 @@ pub(super) fn check_rows(format: Option<Format>, kind: Option<&str>, add: &mut d
         }
         _ => {}
     }
-    if let Some(kind) = kind.filter(|kind| !is_kind(kind)) {
-        add("kind", format!("is `{kind}`, {KIND_ALLOWED} are allowed"));
+    if let Some(problem) = kind.and_then(bad_kind) {
+        add("kind", problem);
     }
 }
 

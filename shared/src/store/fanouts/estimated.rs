@@ -78,8 +78,8 @@ impl Fanout {
 
 impl Fanouts {
     /// Counts in the header of an estimated fan-out: while it is open, and, once it is sealed, as long as something is
-    /// outstanding. So a sealed and drained one no longer changes, whichever worker ends it. `judged`: it has a tolerance.
-    /// Returns the fan-out as written. Refused: nothing can be counted, or `judged` is wrong.
+    /// outstanding. So a sealed one of which nothing is left no longer changes, whichever worker ends it. `judged`: it has a
+    /// tolerance. Returns the fan-out as written. Refused: nothing can be counted, or `judged` is wrong.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt. It may have been counted all the same; nothing counts it again by

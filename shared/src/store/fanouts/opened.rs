@@ -28,7 +28,7 @@ pub(super) enum IndexState {
     Watched,
     /// It is complete.
     Completed,
-    /// It ended otherwise, or drains.
+    /// It was cut short: it has ended, or some of its items are left.
     Cut,
 }
 

@@ -8,6 +8,7 @@ use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
 use crate::control::{DevLease, NotHeld};
 use crate::limits::CONTENTION_TRIES_MAX;
+use crate::policy::no_policy;
 
 const DEV: &str = "dev";
 
@@ -15,7 +16,7 @@ const DEV: &str = "dev";
 #[derive(Debug, thiserror::Error)]
 pub enum DevError {
     /// There is no such kind.
-    #[error("there is no policy of kind `{0}`")]
+    #[error("{}", no_policy(.0))]
     UnknownKind(String),
     /// Another session has it, or it was given back.
     #[error(transparent)]

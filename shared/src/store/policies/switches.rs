@@ -8,6 +8,7 @@ use crate::aws::{Item, Segment, StoreError};
 use crate::clock::Timestamp;
 use crate::control::{Scope, Switchboard, Switches, TooMany};
 use crate::limits::CONTENTION_TRIES_MAX;
+use crate::policy::no_policy;
 
 /// The key of the switch of everything. No kind has this name.
 pub(super) const ALL: &str = "*";
@@ -18,7 +19,7 @@ const SWITCHES: &str = "switches";
 #[derive(Debug, thiserror::Error)]
 pub enum SwitchError {
     /// There is no such kind.
-    #[error("there is no policy of kind `{0}`")]
+    #[error("{}", no_policy(.0))]
     UnknownKind(String),
     /// The kind has as many as it may have.
     #[error(transparent)]

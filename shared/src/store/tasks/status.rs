@@ -46,4 +46,43 @@ impl Task {
             Some((MemberState::Dropped, _)) => TaskStatus::Dropped,
         }
     }
+
+    /// Whether a batch may claim it, and so whether it may be cancelled.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.status(None) == TaskStatus::Created && !self.fills
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::ids::TaskId;
+    use crate::lane::Lane;
+
+    #[test]
+    fn a_task_waits_until_something_has_become_of_it() {
+        let waiting = Task {
+            id: TaskId::Single(Uuid::from_u128(1)),
+            lane: Lane { kind: "parcel".to_owned(), partition: 0, target: "NY".to_owned() },
+            batch: None,
+            content: Some("{}".to_owned()),
+            duplicate_of: None,
+            cancelled: false,
+            fills: false,
+            created_at: Timestamp(1),
+        };
+        assert!(waiting.waits());
+        for other in [
+            Task { batch: Some(Uuid::nil()), ..waiting.clone() },
+            Task { duplicate_of: Some(waiting.id), ..waiting.clone() },
+            Task { cancelled: true, ..waiting.clone() },
+            Task { fills: true, ..waiting.clone() },
+        ] {
+            assert!(!other.waits(), "{other:?}");
+        }
+    }
 }

@@ -19,7 +19,7 @@ async fn run(crash: Crash, small: bool) -> Option<String> {
     cancel(&stack, fanout).await;
     let calls = stack.api.seen().len();
     stack.drain().await;
-    stack.clock.skip(DRAINED_AFTER);
+    stack.clock.skip(MISSING_AFTER);
     // After a death behind the last group's end the next sweep goes on.
     for _ in 0..2 {
         stack.sweep().await;

@@ -21,7 +21,7 @@ async fn run(crash: Crash, small: bool) -> Option<String> {
     stack.ack(&failed(&fanouts[2].1[1..2])).await;
     stack.drain().await;
     for _ in 0..4 {
-        stack.clock.skip(fanfold::limits::DRAINED_AFTER);
+        stack.clock.skip(fanfold::limits::MISSING_AFTER);
         stack.sweep().await;
         stack.drain().await;
     }

@@ -1,6 +1,6 @@
 //! The notice of an end that leaves items missing names them, up to a limit, and says the same at each delivery.
 
-use fanfold::limits::{DRAINED_AFTER, MISSING_RANGES_NAMED_MAX};
+use fanfold::limits::{MISSING_AFTER, MISSING_RANGES_NAMED_MAX};
 use fanfold::notice::{FanoutEnded, MissingItems};
 use fanfold::policy::Span;
 use fanfold::store::fanouts::IdleLimit;
@@ -138,7 +138,7 @@ async fn run(crash: Crash) -> Option<String> {
     stack.insist(async || stack.tracking.cancel(fanout).await).await;
     for _ in 0..4 {
         stack.drain().await;
-        stack.clock.skip(DRAINED_AFTER);
+        stack.clock.skip(MISSING_AFTER);
         stack.sweep().await;
     }
     let at = stack.crash.struck()?;

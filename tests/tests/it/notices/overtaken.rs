@@ -110,7 +110,7 @@ async fn once_its_end_is_decided_no_progress_is_reported() {
         assert_eq!(stack.header(fanout).await.ended(), !small, "a small one may still have calls under way");
         for _ in 0..4 {
             stack.drain().await;
-            stack.clock.skip(fanfold::limits::DRAINED_AFTER);
+            stack.clock.skip(fanfold::limits::MISSING_AFTER);
             stack.sweep().await;
         }
         stack.drain().await;

@@ -4,9 +4,8 @@ use fanfold::control::Scope;
 use fanfold::lane::Lane;
 #[cfg(feature = "openapi")]
 use fanfold::limits::PARTITIONS_MAX as MOST;
-use fanfold::limits::{NAME_SHOWN_MAX, PARTITIONS_MAX, TARGET_BYTES_MAX};
-use fanfold::policy::{FieldError, KIND_ALLOWED, is_kind};
-use fanfold::text::shorten;
+use fanfold::limits::{PARTITIONS_MAX, TARGET_BYTES_MAX};
+use fanfold::policy::{FieldError, bad_kind};
 use fanfold_http::{Code, Problem};
 use serde::{Deserialize, Deserializer};
 
@@ -62,8 +61,8 @@ impl ScopeBody {
             }
             (None, None) => wrong("kind", "is missing, and so is `all`: one of the two is needed".to_owned()),
         }
-        if let Some(kind) = self.kind.as_deref().filter(|kind| !is_kind(kind)) {
-            wrong("kind", format!("is `{}`, {KIND_ALLOWED} are allowed", shorten(kind, NAME_SHOWN_MAX)));
+        if let Some(problem) = self.kind.as_deref().and_then(bad_kind) {
+            wrong("kind", problem);
         }
         if let Some(target) = &self.target {
             if self.kind.is_none() {
@@ -90,5 +89,19 @@ impl ScopeBody {
             (Some(kind), Some(target), None) => Scope::Target { kind, target },
             (Some(kind), Some(target), Some(partition)) => Scope::Lane(Lane { kind, partition, target }),
         })
+    }
+
+    /// The same where only a kind or a part of it is allowed.
+    ///
+    /// # Errors
+    /// It names everything, or none, or a field cannot be used.
+    pub(crate) fn scope_of_kind(self) -> Result<Scope, Problem> {
+        match self.scope()? {
+            Scope::All => {
+                let problem = "is not allowed here, a `kind` is needed".to_owned();
+                Err(Problem::fields(Code::InvalidScope, vec![FieldError { field: "all".to_owned(), problem }]))
+            }
+            scope => Ok(scope),
+        }
     }
 }

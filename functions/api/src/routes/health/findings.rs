@@ -182,7 +182,7 @@ fn described(what: What) -> (Level, &'static str, &'static str) {
         ),
         What::FanoutUnfinished => (
             Level::Stale,
-            "fan-outs are drained or cut short, and have not ended for an hour",
+            "fan-outs are sealed with all items done, or cut short, and have not ended for an hour",
             "See the fan-out: `GET /fanouts/{id}`, and the logs of `ack` and `sweep`.",
         ),
         What::NoticeUndelivered => (

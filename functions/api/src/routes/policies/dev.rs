@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Router, routing};
 use fanfold::control::{DevLease, DevQueues, DevSession, NotHeld};
-use fanfold::limits::{ANSWERS_WITHIN_MIN, DEV_ANSWERS_WITHIN_MAX, NAME_SHOWN_MAX};
+use fanfold::limits::{ANSWERS_WITHIN_MIN, DEV_ANSWERS_WITHIN_DEFAULT, DEV_ANSWERS_WITHIN_MAX, NAME_SHOWN_MAX};
 use fanfold::policy::{FieldError, Span};
 use fanfold::store::policies::DevError;
 use fanfold::text::shorten;
@@ -69,15 +69,15 @@ struct DevBody {
     queue: String,
     /// How long after a call was sent its outcomes may come, at most an hour. Then the batch is called again.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "fanfold::openapi::dev_answers_within"))]
-    #[serde(default = "five_minutes")]
+    #[serde(default = "answers_within")]
     answers_within: Span,
     /// Whether the session has the lease: one that was given back is not taken again.
     #[serde(default)]
     renew: bool,
 }
 
-fn five_minutes() -> Span {
-    Span::from_secs(300)
+fn answers_within() -> Span {
+    Span(DEV_ANSWERS_WITHIN_DEFAULT)
 }
 
 impl DevBody {
@@ -204,7 +204,7 @@ async fn delete(
 
 fn problem(error: DevError) -> Problem {
     match error {
-        DevError::UnknownKind(_) => Problem::new(Code::UnknownPolicy, error),
+        DevError::UnknownKind(kind) => Problem::unknown_policy(&kind),
         DevError::NotHeld(NotHeld::Another(_)) => Problem::new(Code::DevSessionHeld, error),
         DevError::NotHeld(NotHeld::Ended(_)) => Problem::new(Code::DevSessionEnded, error),
         DevError::Store(error) => error.into(),

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Router, routing};
-use fanfold::control::Scope;
 use fanfold::ids::TaskId;
-use fanfold::policy::FieldError;
 use fanfold_http::{Code, Json, Parameter, Path, Problem, encoded};
 use serde::Serialize;
 
@@ -54,13 +52,10 @@ struct Cancelled {
 }
 
 async fn cancel(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json<TaskView>, Problem> {
-    let unknown = || Problem::new(Code::UnknownTask, format!("there is no task {id}"));
-    let waits = |task: &fanfold::store::tasks::Task| {
-        task.batch.is_none() && task.duplicate_of.is_none() && !task.cancelled && !task.fills
-    };
+    let unknown = || Problem::unknown_task(&id);
     let mut task = api.tasks.get(&id).await?.ok_or_else(unknown)?;
     // If it is cancelled already, that request may have died before it released the key and acked the item.
-    if waits(&task) || task.cancelled {
+    if task.waits() || task.cancelled {
         api.cancelling.cancel([id]).await?;
         task = api.tasks.get(&id).await?.ok_or_else(unknown)?;
     }
@@ -80,11 +75,7 @@ async fn select(
     after: Parameter<AfterTask>,
     Json(body): Json<ScopeBody>,
 ) -> Result<Json<Cancelled>, Problem> {
-    let scope = body.scope()?;
-    if scope == Scope::All {
-        let problem = "is not allowed here, a `kind` is needed".to_owned();
-        return Err(Problem::fields(Code::InvalidScope, vec![FieldError { field: "all".to_owned(), problem }]));
-    }
+    let scope = body.scope_of_kind()?;
     let page = api.cancelling.cancel_page(&scope, after.value.as_ref()).await?;
     let path = |next| format!("/tasks/cancel?after={}", encoded(&serde_json::to_string(&next).unwrap_or_default()));
     Ok(Json(Cancelled { cancelled: page.cancelled, next: page.next.map(path) }))

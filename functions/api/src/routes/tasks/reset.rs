@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Router, routing};
-use fanfold::control::{ResetError, Scope};
+use fanfold::control::ResetError;
 use fanfold::ids::TaskId;
-use fanfold::policy::FieldError;
 use fanfold::store::batches::RecordCursor;
 use fanfold_http::{Code, Json, Parameter, Path, Problem, QueryParameter, decoded};
 use serde::Serialize;
@@ -91,8 +90,7 @@ struct Reset {
 
 async fn reset(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json<TaskView>, Problem> {
     let now = api.resetting.reset(id).await.map_err(problem)?;
-    let unknown = || Problem::new(Code::UnknownTask, format!("there is no task {}", now.id));
-    let task = api.tasks.get(&now.id).await?.ok_or_else(unknown)?;
+    let task = api.tasks.get(&now.id).await?.ok_or_else(|| Problem::unknown_task(&now.id))?;
     Ok(Json(view(&api, task).await?))
 }
 
@@ -101,11 +99,7 @@ async fn select(
     after: Parameter<AfterRecord>,
     Json(body): Json<ScopeBody>,
 ) -> Result<Json<Reset>, Problem> {
-    let scope = body.scope()?;
-    if scope == Scope::All {
-        let problem = "is not allowed here, a `kind` is needed".to_owned();
-        return Err(Problem::fields(Code::InvalidScope, vec![FieldError { field: "all".to_owned(), problem }]));
-    }
+    let scope = body.scope_of_kind()?;
     let page = api.resetting.reset_page(&scope, after.value.as_ref()).await.map_err(problem)?;
     Ok(Json(Reset {
         reset: page.reset,
@@ -118,7 +112,7 @@ async fn select(
 
 fn problem(error: ResetError) -> Problem {
     match error {
-        ResetError::Unknown(_) => Problem::new(Code::UnknownTask, error),
+        ResetError::Unknown(id) => Problem::unknown_task(&id),
         ResetError::Item { .. } => Problem::new(Code::TaskIsItem, error),
         ResetError::NotFailed { .. } => Problem::new(Code::TaskNotFailed, error),
         ResetError::Register(error) => error.into(),

@@ -48,7 +48,7 @@ async fn late_and_repeated_messages_to_register_them_change_nothing() {
     rest(&server).await;
     assert!(stack.header(one).await.complete());
     assert!(fetched(&server).values().all(|times| *times == 1), "{:?}", fetched(&server));
-    stack.pass_time(2 * fanfold::limits::DRAINED_AFTER).await;
+    stack.pass_time(2 * fanfold::limits::MISSING_AFTER).await;
     rest(&server).await;
     let header = stack.header(cancelled).await;
     assert!(header.ended() && header.missing == 2, "{header:?}");
