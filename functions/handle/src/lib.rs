@@ -28,6 +28,7 @@ use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::control::DevQueues;
+use fanfold::ids::no_batch;
 use fanfold::limits::PARTS_WITHIN;
 use fanfold::messages::{AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage};
 use fanfold::store::batches::Batches;
@@ -79,7 +80,7 @@ pub(crate) enum HandleError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Queue(#[from] QueueError),
-    #[error("there is no batch {0}")]
+    #[error("{}", no_batch(*.0))]
     UnknownBatch(Uuid),
     #[error("batch {0} is not formed yet")]
     NotFormed(Uuid),

@@ -86,7 +86,10 @@ impl<'a> Compiler<'a> {
 
     fn node(&mut self, path: &str, value: &Value, depth: usize, member: bool) -> Node {
         if depth > MAPPING_DEPTH_MAX {
-            (self.report)(path, format!("is nested more than {MAPPING_DEPTH_MAX} deep"));
+            (self.report)(
+                path,
+                format!("is nested more than {MAPPING_DEPTH_MAX} deep, at most {MAPPING_DEPTH_MAX} levels are allowed"),
+            );
             return Node::Plain(Value::Null);
         }
         match value {
