@@ -13,7 +13,7 @@ import threading
 import time
 import zlib
 
-from parts.common import read
+from parts.common import read, scratch
 
 STEPS = ["ack", "api", "elect", "group", "handle", "notify", "produce", "register", "sweep"]
 EMPTY = "empty-function"
@@ -27,7 +27,7 @@ class Work(http.server.ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Asked)
         self.asked, self.at, self.over = threading.Event(), None, threading.Event()
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=[0.01], daemon=True).start()
 
     def handle_error(self, *_):
         pass
@@ -77,16 +77,23 @@ def start(program):
 
 
 def build(bench, names):
-    """Builds them as `sam build` does: with the settings of the folder `functions`, and stripped."""
-    command = ["cargo", "build", "--release", "--quiet", "--config", "profile.release.strip=true",
-               *(word for name in names for word in ["-p", name])]
+    """Builds them with the settings of the folder `functions`, as `sam build` does."""
+    command = ["cargo", "build", "--release", "--quiet", *(word for name in names for word in ["-p", name])]
     subprocess.run(command, cwd=bench.root / "functions", check=True)
     return bench.root / "target" / "release"
 
 
 def run(bench):
     names = [EMPTY, *(f"fanfold-{step}" for step in bench.of(usual=STEPS, smallest=["elect"]))]
-    folder = bench.of(usual=None, smallest=bench.binaries) or build(bench, names)
+    built = bench.of(usual=None, smallest=bench.binaries) or build(bench, names)
+    with scratch() as folder:
+        for name in names:
+            # As cargo-lambda leaves them.
+            subprocess.run(["strip", "-o", folder / name, built / name], check=True)
+        return start_in_turns(bench, names, folder)
+
+
+def start_in_turns(bench, names, folder):
     starts = {name: [] for name in names}
     for _ in range(bench.of(usual=100, short=20, smallest=2)):
         for name in names:

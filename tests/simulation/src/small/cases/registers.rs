@@ -104,19 +104,6 @@ pub(super) const CASES: &[Case] = &[
         },
     },
     Case {
-        name: "register-beside-groups",
-        about: "a task is registered while two workers act for one leader: its bundle may be filling for one of them only",
-        policy: plain,
-        prepare: |stage| {
-            async move {
-                let leader = elected(stage, &tasks(&["x"])).await?;
-                let message = registration(stage, "one", &tasks(&["a", "b"]));
-                Ok([vec![Actor::message("RegisterQueue", message)], Actor::twice("GroupQueue", leader)].concat())
-            }
-            .boxed()
-        },
-    },
-    Case {
         name: "register-slow-beside-group",
         about: "two tasks are registered so slowly that a leader declares their bundle dead",
         policy: plain,
