@@ -59,21 +59,21 @@ def environment(port):
 
 
 def start(program):
-    """Milliseconds until a function asks for work, and its MiB then."""
+    """Milliseconds until a function asks for work, and its MiB then; none where there is no /proc."""
     work = Work()
     began = time.perf_counter()
     process = subprocess.Popen([program], env=environment(work.server_port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         if not work.asked.wait(10):
             raise SystemExit(f"{program} did not ask for work")
-        peak = int(re.search(r"VmHWM:\s*(\d+)", read(f"/proc/{process.pid}/status")).group(1))
+        peak = re.search(r"VmHWM:\s*(\d+)", read(f"/proc/{process.pid}/status"))
     finally:
         process.kill()
         process.wait()
         work.over.set()
         work.shutdown()
         work.server_close()
-    return 1_000 * (work.at - began), peak / 1_024
+    return 1_000 * (work.at - began), int(peak.group(1)) / 1_024 if peak else None
 
 
 def build(bench, names):
@@ -103,6 +103,7 @@ def start_in_turns(bench, names, folder):
 
 def measured(program, starts):
     milliseconds = sorted(took for took, _ in starts)
+    peaks = [peak for _, peak in starts if peak is not None]
     return {"bytes": program.stat().st_size, "zipped_bytes": len(zlib.compress(program.read_bytes(), 6)),
             "start_ms": statistics.median(milliseconds), "start_p90_ms": milliseconds[len(milliseconds) * 9 // 10],
-            "peak_mib": statistics.median(peak for _, peak in starts)}
+            "peak_mib": statistics.median(peaks) if peaks else None}
