@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_told_without_the_parts_that_it_lacks() {
+    fn an_error_is_shown_without_the_parts_that_it_lacks() {
         let refused = |code: &str, message: &str| Refused {
             service: "s3",
             status: StatusCode::NOT_FOUND,
