@@ -96,8 +96,12 @@ mod tests {
     /// Stops the kind `parcel`, and lets it go on if `resumes`.
     async fn refuse(sweeping: &Sweeping, resumes: bool) {
         let now = sweeping.world.now();
-        let place =
-            Place { party: Party::Kind("parcel".to_owned()), holder: Uuid::from_u128(1), until: now.plus(LOOK) };
+        let place = Place {
+            party: Party::Kind("parcel".to_owned()),
+            record: 0,
+            holder: Uuid::from_u128(1),
+            until: now.plus(LOOK),
+        };
         let refusal = RefusedCall { target: "NY", version: Uuid::nil(), answer: "404" };
         assert!(sweeping.gates.take(&place, 5, now).await.unwrap().is_done());
         let gate: Gate = sweeping.gates.refuse(&place, refusal).await.unwrap().unwrap();

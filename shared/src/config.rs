@@ -9,6 +9,7 @@ use crate::aws::{Queue, Table};
 use crate::clock::World;
 use crate::messages::HandleMessage;
 use crate::retention::Retention;
+use crate::store::places::Spread;
 
 /// A variable is missing or cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,6 +38,8 @@ pub struct Surroundings {
     pub sqs: Sqs,
     /// Clock and randomness.
     pub world: World,
+    /// How places are spread over records. Tests have few per record.
+    pub spread: Spread,
     variables: Arc<Lookup>,
 }
 
@@ -57,7 +60,7 @@ impl Surroundings {
         world: World,
         variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
-        Self { dynamodb, sqs, world, variables: Arc::new(variables) }
+        Self { dynamodb, sqs, world, spread: Spread::default(), variables: Arc::new(variables) }
     }
 
     /// The value of a variable.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use aws_sdk_dynamodb::types::AttributeValue;
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
+use fanfold::limits::CALLS_MAX;
 use fanfold::notice::{FanoutEnded, Notice};
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::locks::is_lane;
@@ -92,8 +93,7 @@ impl TestStack {
 
     /// Places that calls of a kind hold.
     pub async fn places(&self, kind: &str) -> usize {
-        let gates = self.gates.get_many(&[kind]).await.unwrap();
-        gates.iter().map(|gate| gate.held(self.world.now())).sum()
+        self.gates.held(kind, CALLS_MAX, self.world.now()).await.unwrap()
     }
 
     /// The notices of ends that were delivered, by id; a notice delivered again must say the same.

@@ -11,6 +11,7 @@ use fanfold::producing::Producing;
 use fanfold::store::batches::Batches;
 use fanfold::store::gates::Gates;
 use fanfold::store::locks::Locks;
+use fanfold::store::places::Spread;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use fanfold::tracking::Tracking;
@@ -105,9 +106,12 @@ async fn put(observer: &Surroundings, policy: serde_json::Value) {
 }
 
 /// The parts of a stack in tables and queues with these names.
-fn surroundings(engine: &Engine, world: &World, variables: &BTreeMap<String, String>) -> Surroundings {
+fn surroundings(engine: &Engine, world: &World, variables: &BTreeMap<String, String>, spread: Spread) -> Surroundings {
     let names = variables.clone();
-    Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| names.get(name).cloned())
+    let look_up = move |name: &str| names.get(name).cloned();
+    let mut surroundings = Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), look_up);
+    surroundings.spread = spread;
+    surroundings
 }
 
 impl TestStack {
@@ -123,6 +127,26 @@ impl TestStack {
         crash: Crash,
         parameters: &[(&str, &str)],
     ) -> Self {
+        Self::built(policy, api, crash, parameters, Spread::default()).await
+    }
+
+    /// A fresh stack with so many places per record.
+    pub async fn with_places_per_record(
+        policy: serde_json::Value,
+        api: Arc<ScriptedApi>,
+        crash: Crash,
+        per_record: u32,
+    ) -> Self {
+        Self::built(policy, api, crash, &[], Spread::of(per_record)).await
+    }
+
+    async fn built(
+        policy: serde_json::Value,
+        api: Arc<ScriptedApi>,
+        crash: Crash,
+        parameters: &[(&str, &str)],
+        spread: Spread,
+    ) -> Self {
         let template = template();
         let engine = Engine::memory().unwrap();
         engine.provision(template).await.unwrap();
@@ -133,8 +157,8 @@ impl TestStack {
         let crash = Arc::new(crash);
         let (world, clock) = world();
         let worker = engine.with_interceptor(crash.clone());
-        let observer = surroundings(&engine, &world, &variables);
-        let surroundings = surroundings(&worker, &world, &variables);
+        let observer = surroundings(&engine, &world, &variables, spread);
+        let surroundings = surroundings(&worker, &world, &variables, spread);
         let webhooks = Arc::new(ScriptedWebhooks::default());
         let sources = Arc::new(ScriptedSources::default());
         let steps = Steps::new(|_| surroundings.clone(), outside(&api, &webhooks, &sources)).unwrap();
@@ -154,7 +178,7 @@ impl TestStack {
             cancelling: Cancelling::from_environment(&surroundings).unwrap(),
             tasks: Tasks::new(observer.table("TASKS_TABLE").unwrap()),
             locks: Locks::new(observer.table("LOCKS_TABLE").unwrap()),
-            gates: Gates::new(observer.table("LOCKS_TABLE").unwrap()),
+            gates: Gates::from_environment(&observer).unwrap(),
             batches: Batches::new(observer.table("BATCHES_TABLE").unwrap()),
             urls: all.map(|queue| (queue, variables[queue.variable()].clone())).collect(),
             dynamodb: engine.dynamodb(),
@@ -183,9 +207,11 @@ impl TestStack {
         changes: serde_json::Value,
         api: Arc<ScriptedApi>,
         limits: Throughput,
+        parameters: &[(&str, &str)],
     ) -> (Self, Arc<Partitions>) {
         let partitions = Arc::new(Partitions::new(limits));
-        let stack = Self::new(policy(changes), api, Crash::meeting(Arc::<Partitions>::clone(&partitions))).await;
+        let crash = Crash::meeting(Arc::<Partitions>::clone(&partitions));
+        let stack = Self::deployed(policy(changes), api, crash, parameters).await;
         partitions.watch(stack.dynamodb.clone());
         (stack, partitions)
     }

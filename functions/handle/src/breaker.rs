@@ -125,7 +125,8 @@ impl Handle {
     async fn refused(&self, called: &Called<'_>) -> Result<Option<Timestamp>, StoreError> {
         let (kind, now, refusal) = (called.kind(), self.world.now(), called.refusal());
         let Some(gate) = self.gates.refuse(&called.pass.place, refusal).await? else { return Ok(None) };
-        if !gate.refused_enough(now) {
+        let places_max = called.policy.calls_at_once(self.places_max);
+        if !self.gates.refused_enough(&gate, places_max, now).await? {
             return Ok(None);
         }
         let probe_at = next_probe(0, called.result, now, self.world.random.next());

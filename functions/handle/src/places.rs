@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use fanfold::aws::{StoreError, Write};
 use fanfold::grouping::waited_in_vain;
-use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES_MAX, OTHER_PROBE_WAIT, PLACE_LOOKS_MAX, PLACE_PAUSE_MAX};
+use fanfold::limits::{
+    ATTEMPT_MARGIN, CONTENTION_TRIES_MAX, OTHER_PROBE_WAIT, PLACE_LOOKS_MAX, PLACE_PAUSE_MAX, PLACE_RECORDS_PER_LOOK,
+};
 use fanfold::pacing::{Ask, Turns, Verdict};
 use fanfold::policy::{Policy, Refusals};
 use fanfold::store::batches::Batch;
@@ -71,13 +73,16 @@ impl Handle {
 
     async fn try_gate(&self, batch: &Batch, policy: &Policy, ask: Option<&Ask>) -> Result<Entry, StoreError> {
         let lease = policy.batch_api.timeout.0 + ATTEMPT_MARGIN;
-        let holder = self.world.uuid();
-        let mut looks = 1;
+        let (holder, random) = (self.world.uuid(), self.world.random.next());
+        let places_max = policy.calls_at_once(self.places_max);
+        let spread = self.gates.spread();
+        let per_pause = PLACE_RECORDS_PER_LOOK.min(spread.records(places_max));
+        let mut looks = 0;
         for _ in 0..CONTENTION_TRIES_MAX {
             let now = self.world.now();
-            let place = Place { party: Party::Kind(batch.lane.kind.clone()), holder, until: now.plus(lease) };
+            let record = spread.looked_into(places_max, random, looks);
+            let place = Place { party: Party::Kind(batch.lane.kind.clone()), record, holder, until: now.plus(lease) };
             let ask = ask.map(|ask| ask.clone().at(now, 0));
-            let places_max = policy.calls_at_once(self.places_max);
             let gate = match self.gates.take_in_time(&place, places_max, now, ask.as_ref()).await? {
                 Write::Done(gate) => return Ok(passes(place, gate, ask, false)),
                 Write::Refused(gate) => gate,
@@ -90,16 +95,19 @@ impl Handle {
                 return self.knock(batch, &gate, stopped, Wanted { place, places_max, ask }).await;
             }
             // A place is free, so the rate refused.
-            if let Some(ask) = ask.filter(|_| gate.held(now) < places_max as usize) {
+            if let Some(ask) = ask.filter(|_| gate.held(now) < spread.room(record, places_max) as usize) {
                 return Ok(Entry::NotYet(Box::new((gate, ask))));
+            }
+            looks += 1;
+            if !looks.is_multiple_of(per_pause) {
+                continue;
             }
             let oldest = pace::oldest(&gate, lease, now);
             let random = self.world.random.next();
             match pace::look(oldest, random) {
-                Some(pause) if looks < PLACE_LOOKS_MAX => tokio::time::sleep(pause).await,
+                Some(pause) if looks < PLACE_LOOKS_MAX * per_pause => tokio::time::sleep(pause).await,
                 _ => return Ok(Entry::Later(pace::wait(oldest, random))),
             }
-            looks += 1;
         }
         Err(StoreError::Contended { what: format!("taking a place of kind `{}`", batch.lane.kind) })
     }
@@ -116,6 +124,8 @@ impl Handle {
     /// A batch at the gate of a kind that stands still: it probes, waits, or gives up.
     async fn knock(&self, batch: &Batch, gate: &Gate, stopped: &Stopped, wanted: Wanted) -> Result<Entry, StoreError> {
         let Wanted { place, places_max, ask } = wanted;
+        // The probe is taken in the gate itself.
+        let place = Place { record: 0, ..place };
         let now = self.world.now();
         if waited_in_vain(batch, now) {
             return Ok(Entry::GivesUp(stopped.answer.clone()));

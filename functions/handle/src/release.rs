@@ -22,6 +22,13 @@ impl Handle {
     }
 }
 
+/// Whether a policy may say that keys of the batch's members are free by now.
+pub(crate) fn may_release(batch: &Batch) -> bool {
+    let mut slots = batch.failed.clone();
+    slots.merge(&batch.dropped);
+    !slots.minus(&batch.silent).is_zero()
+}
+
 /// The slots whose keys are free by now.
 fn released(batch: &Batch, policy: &Policy) -> Bits {
     let mut slots = Bits::default();

@@ -57,19 +57,19 @@ impl Notify {
     async fn try_receiver(&self, name: Option<String>, ready: Vec<Ready>) -> Vec<Handled> {
         let Some(name) = name else { return self.try_each(ready).await };
         let now = self.world.now();
-        let party = Party::Receiver(name);
-        let place = Place { party, holder: self.world.uuid(), until: now.plus(NOTICE_LEASE) };
-        match self.places.take(&place, self.places_max, now).await {
-            Ok(true) => {
+        let party = Party::Receiver(name.clone());
+        let place = Place { party, record: 0, holder: self.world.uuid(), until: now.plus(NOTICE_LEASE) };
+        match self.places.take_any(place, self.places_max, now).await {
+            Ok(Some(place)) => {
                 let tried = self.try_each(ready).await;
                 if let Err(error) = self.places.release(&place).await {
                     tracing::warn!(%error, party = ?place.party, "a place is held until its lease is over");
                 }
                 tried
             }
-            Ok(false) => self.wait_for_place(ready).await,
+            Ok(None) => self.wait_for_place(ready).await,
             Err(error) => {
-                tracing::error!(%error, party = ?place.party, "no place can be taken");
+                tracing::error!(%error, receiver = name, "no place can be taken");
                 self.wait_for_place(ready).await
             }
         }

@@ -121,8 +121,10 @@ impl Sweep {
         let batch = stands.as_ref().unwrap_or(batch);
         let now = self.world.now();
         if let Some(until) = batch.lease_until.filter(|until| *until > now) {
-            let place = Place { party: Party::Kind(batch.lane.kind.clone()), holder: batch.id, until };
-            self.gates.keep_place(&place).await?;
+            let kind = batch.lane.kind.clone();
+            let places_max = self.calls_at_once(&kind).await;
+            let place = Place { party: Party::Kind(kind), record: 0, holder: batch.id, until };
+            self.gates.keep_place(&place, places_max).await?;
         }
         Ok(HandleMessage::awaited(batch).map(|(message, due)| (message, due.since(now))))
     }
@@ -134,7 +136,8 @@ impl Sweep {
             Some(gate) => self.calls_at_once(&gate.kind).await,
             None => self.places_max,
         };
-        let around = Circumstances { gate, hold: round.switches.hold(&batch.lane), places_max };
+        let room = self.gates.spread().room(0, places_max);
+        let around = Circumstances { gate, hold: round.switches.hold(&batch.lane), room };
         let overdue = batch_overdue(batch, around, self.horizon(round.request), self.world.now());
         Ok(overdue && self.batches.note_woken(batch).await?)
     }
@@ -161,7 +164,7 @@ impl Sweep {
     pub(crate) async fn clear_gates(&self, locks: &[Lock], cleared: &mut BTreeSet<String>) -> Result<(), SweepError> {
         for lock in locks {
             if cleared.insert(lock.lane.kind.clone()) {
-                self.gates.clear(&lock.lane.kind).await?;
+                self.gates.clear(&lock.lane.kind, self.places_max).await?;
             }
         }
         Ok(())

@@ -48,18 +48,18 @@ pub fn lane_overdue(hold: Hold, registered: Timestamp, horizon: Timestamp) -> bo
 /// What a batch's message may wait for, beside its own time.
 #[derive(Clone, Copy, Debug)]
 pub struct Circumstances<'a> {
-    /// The places of the batch's kind.
+    /// The gate of the batch's kind. If it is full, so are most of the kind's further records.
     pub gate: Option<&'a Gate>,
     /// The effect of switches on its lane.
     pub hold: Hold,
-    /// The calls of its kind that may run at once.
-    pub places_max: u32,
+    /// How many places the gate has.
+    pub room: u32,
 }
 
 /// Whether the message that a batch waits for is to be sent again: it was due at `horizon` or before.
 #[must_use]
 pub fn batch_overdue(batch: &Batch, around: Circumstances<'_>, horizon: Timestamp, now: Timestamp) -> bool {
-    let Circumstances { gate, hold, places_max } = around;
+    let Circumstances { gate, hold, room } = around;
     let Some((_, due)) = HandleMessage::awaited(batch) else { return false };
     let resumed_at = gate.and_then(|gate| gate.resumed_at).max(hold.resumed_at).unwrap_or_default();
     // While its kind stood still, or its lane was paused, all its messages were discarded.
@@ -67,7 +67,7 @@ pub fn batch_overdue(batch: &Batch, around: Circumstances<'_>, horizon: Timestam
         return true;
     }
     // Many batches may wait for a place of a kind whose places are all taken; their messages come.
-    let full = gate.is_some_and(|gate| gate.held(now) >= places_max as usize);
+    let full = gate.is_some_and(|gate| gate.held(now) >= room as usize);
     let horizon = if full { horizon.min(now.minus(WAKE_PAUSE_MAX)) } else { horizon };
     overdue(due, batch.woken_at, horizon, now)
 }

@@ -29,12 +29,30 @@ macro_rules! from_environment {
 from_environment! {
     Batches in BATCHES_TABLE,
     Fanouts in FANOUTS_TABLE,
-    Gates in LOCKS_TABLE,
     Groups in GROUPS_TABLE,
     Locks in LOCKS_TABLE,
-    Places in LOCKS_TABLE,
     Policies in POLICIES_TABLE,
     Producers in PRODUCERS_TABLE,
     SweepRecord in LOCKS_TABLE,
     Tasks in TASKS_TABLE,
+}
+
+impl Places {
+    /// Those in the table that the environment names.
+    ///
+    /// # Errors
+    /// A variable is missing, or cannot be used.
+    pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
+        Ok(Self::new(surroundings.table(variables::LOCKS_TABLE)?).spread_by(surroundings.spread))
+    }
+}
+
+impl Gates {
+    /// Those in the table that the environment names.
+    ///
+    /// # Errors
+    /// A variable is missing, or cannot be used.
+    pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
+        Places::from_environment(surroundings).map(Self::from)
+    }
 }

@@ -1,17 +1,18 @@
 //! Gates: one record per kind. Each call of a kind's batch API takes a place in it, and their number is limited: an API that
 //! hangs holds no more than its kind's places. The breaker uses the same record: while a kind stands still, a place
-//! is given only to a probe.
+//! is given only to a probe. Where a kind has many places, those that the gate has no room for are in further records.
 
 mod breaker;
+mod further;
 mod pace;
 mod record;
 
 use uuid::Uuid;
 
 use super::notices::Notices;
-use super::places::{ID, MY_PLACE, Party, Place, Places};
-use crate::aws::attributes::time;
-use crate::aws::{StoreError, Table, Write};
+use super::places::{ID, MY_PLACE, Party, Place, Places, STOPPED_AT, Spread, held, holders};
+use crate::aws::attributes::{Reader, time};
+use crate::aws::{Item, StoreError, Table, Write};
 use crate::clock::Timestamp;
 use crate::limits::{DEAD_PLACES_MAX, OTHER_KINDS_SHARE};
 
@@ -22,11 +23,23 @@ pub use self::record::{Gate, Probe, Stopped};
 #[derive(Clone, Debug)]
 pub struct Gates(Places);
 
+impl From<Places> for Gates {
+    fn from(places: Places) -> Self {
+        Self(places)
+    }
+}
+
 impl Gates {
     /// The gates in `table`, which is that of the locks.
     #[must_use]
     pub fn new(table: Table) -> Self {
         Self(Places::new(table))
+    }
+
+    /// How the places of a kind are spread over records.
+    #[must_use]
+    pub fn spread(&self) -> Spread {
+        self.0.spread
     }
 
     /// Reads the gates of several kinds; those never used are left out.
@@ -52,7 +65,8 @@ impl Gates {
         Notices::new(self.table().clone(), ID, false)
     }
 
-    /// Takes a place, if fewer than `places_max` are held and the kind does not stand still: see [`Places::take`].
+    /// Takes a place, if one of the kind's `places_max` is free in its record and the kind does not stand still: see
+    /// [`Places::take`].
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -68,35 +82,57 @@ impl Gates {
         self.0.release(place).await
     }
 
-    /// Frees every place of a kind, since the workers that held them are known to be dead. The calls that may still work at the
-    /// batch API take their places anew, by [`Gates::keep_place`]. A kind that stands still is probed at once.
+    /// How many of a kind's `places_max` places are held, whose lease has not ended.
     ///
     /// # Errors
-    /// The table cannot be read or written, or the record is corrupt.
-    pub async fn clear(&self, kind: &str) -> Result<(), StoreError> {
-        for gate in self.get_many(&[kind]).await? {
-            let places: Vec<(Uuid, Timestamp)> = gate.places.into_iter().collect();
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn held(&self, kind: &str, places_max: u32, now: Timestamp) -> Result<usize, StoreError> {
+        let records = self.records(kind, places_max).await?;
+        records.iter().map(|record| Ok(held(&holders(record)?, now))).sum()
+    }
+
+    /// Frees every one of a kind's `places_max` places, since the workers that held them are known to be dead. The calls that may
+    /// still work at the batch API take their places anew, by [`Gates::keep_place`]. A kind that stands still is probed at once.
+    ///
+    /// # Errors
+    /// The table cannot be read or written, or a record is corrupt.
+    pub async fn clear(&self, kind: &str, places_max: u32) -> Result<(), StoreError> {
+        for record in self.records(kind, places_max).await? {
+            let places: Vec<(Uuid, Timestamp)> = holders(&record)?.into_iter().collect();
             for places in places.chunks(DEAD_PLACES_MAX) {
-                self.0.free(&Party::Kind(kind.to_owned()), places).await?;
+                self.0.free(Reader::new("locks", ID, &record).text(ID)?.to_owned(), places).await?;
             }
-            if gate.stopped.is_some() {
+            if record.contains_key(STOPPED_AT) {
                 self.hasten(kind).await?;
             }
         }
         Ok(())
     }
 
-    /// Keeps a place for a call that began before, however many are held.
+    /// Keeps a place for a call that began before: one of the kind's `places_max`, or one more if all are held.
     ///
     /// # Errors
-    /// The table cannot be written.
-    pub async fn keep_place(&self, place: &Place) -> Result<(), StoreError> {
-        self.0.make(&place.party, self.table().world.now()).await?;
+    /// The table cannot be written, or a record is corrupt.
+    pub async fn keep_place(&self, place: &Place, places_max: u32) -> Result<(), StoreError> {
+        let now = self.table().world.now();
+        for record in 0..self.spread().records(places_max) {
+            let place = Place { record, ..place.clone() };
+            if self.0.ask(&place, places_max, now, None).await?.is_done() {
+                return Ok(());
+            }
+        }
         self.0.of(place).set(MY_PLACE, time(place.until)).send().await.map(|_| ())
     }
 
+    /// The records that a kind's `places_max` places are in; those never used are left out.
+    async fn records(&self, kind: &str, places_max: u32) -> Result<Vec<Item>, StoreError> {
+        let party = Party::Kind(kind.to_owned());
+        let keys: Vec<String> = (0..self.spread().records(places_max)).map(|record| party.key_of(record)).collect();
+        self.table().get_many(ID, &keys, &[], true).await
+    }
+
     fn table(&self) -> &Table {
-        &self.0.0
+        &self.0.table
     }
 }
 

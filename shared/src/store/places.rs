@@ -1,8 +1,10 @@
-//! Places: how many calls of a step one party may hold at once, so that the rest is left to others. One record per party,
-//! beside the locks.
+//! Places: how many calls of a step one party may hold at once, so that the rest is left to others. A party with few places has
+//! one record, beside the locks. One with many has several, so that no record limits how often places are taken.
 //!
 //! A place is held under a unique id, until it is released or its lease ends. Each change is one conditional write. Places
 //! keep a step available; safety does not rest on them.
+
+mod spread;
 
 use std::collections::BTreeMap;
 
@@ -12,36 +14,54 @@ use uuid::Uuid;
 use crate::aws::attributes::{Reader, expiry, number, text, time};
 use crate::aws::{Change, Item, StoreError, Table, Write};
 use crate::clock::Timestamp;
-use crate::limits::{CONTENTION_TRIES_MAX, DEAD_PLACES_MAX, PLACES_RETENTION};
+use crate::limits::{CONTENTION_TRIES_MAX, DEAD_PLACES_MAX, PLACE_RECORDS_PER_LOOK, PLACES_RETENTION};
 use crate::pacing::{Ask, Verdict};
 use crate::store::pace;
+
+pub use self::spread::Spread;
 
 /// The prefix of the keys of these records. No lane has it, since a kind has no `/`.
 pub(crate) const PREFIX: &str = "places/";
 
-/// The prefix of the key of a kind's record.
+/// The prefix of the key of a kind's first record.
 const OF_KIND: &str = "places/kind/";
 
 /// The holder of places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Party {
-    /// The calls of a kind's batch API. There are as many as policies, and their records hold more: they are kept.
+    /// The calls of a kind's batch API. There are as many kinds as policies, and their first records hold more: these are kept.
     Kind(String),
-    /// The invocations that call a receiver of notices. Users may name any number of receivers, so these records expire.
+    /// The invocations that call a receiver of notices. Users may name any number of receivers, so their records expire.
     Receiver(String),
 }
 
 impl Party {
-    /// The key of its record.
+    /// The key of its first record.
     #[must_use]
     pub fn key(&self) -> String {
+        self.key_of(0)
+    }
+
+    /// The key of one of its records.
+    #[must_use]
+    pub(super) fn key_of(&self, record: u32) -> String {
+        // The number is not at the end, as names of receivers may end in anything.
+        let further = if record == 0 { String::new() } else { format!("{record}/") };
+        let sort = match self {
+            Self::Kind(_) => KIND,
+            Self::Receiver(_) => "receiver",
+        };
+        format!("{PREFIX}{further}{sort}/{}", self.name())
+    }
+
+    /// The kind, or the receiver.
+    pub(super) fn name(&self) -> &str {
         match self {
-            Self::Kind(name) => format!("{OF_KIND}{name}"),
-            Self::Receiver(name) => format!("{PREFIX}receiver/{name}"),
+            Self::Kind(name) | Self::Receiver(name) => name,
         }
     }
 
-    /// The kind whose record has this key.
+    /// The kind whose first record has this key.
     #[must_use]
     pub fn kind(key: &str) -> Option<&str> {
         key.strip_prefix(OF_KIND)
@@ -53,27 +73,45 @@ impl Party {
 pub struct Place {
     /// The party that it belongs to.
     pub party: Party,
+    /// Which of its records it is in.
+    pub record: u32,
     /// The id it is held under.
     pub holder: Uuid,
     /// When its lease ends.
     pub until: Timestamp,
 }
 
-/// Who holds a party's places, and until when.
+impl Place {
+    fn key(&self) -> String {
+        self.party.key_of(self.record)
+    }
+}
+
+/// Who holds the places of a record, and until when.
 pub type Holders = BTreeMap<Uuid, Timestamp>;
 
 /// The places of all parties.
 #[derive(Clone, Debug)]
-pub struct Places(pub(super) Table);
+pub struct Places {
+    pub(super) table: Table,
+    /// How the places of a party are spread over records.
+    pub spread: Spread,
+}
 
 impl Places {
     /// The places in `table`, which is that of the locks.
     #[must_use]
     pub fn new(table: Table) -> Self {
-        Self(table)
+        Self { table, spread: Spread::default() }
     }
 
-    /// Takes a place, if fewer than `places_max` are held. Places whose lease ended make room, some of them in each write. A holder
+    /// The same with places that are spread over records in another way.
+    #[must_use]
+    pub fn spread_by(self, spread: Spread) -> Self {
+        Self { spread, ..self }
+    }
+
+    /// Takes a place in its record, if fewer are held there than it has of the party's `places_max`. Places whose lease ended make room, some of them in each write. A holder
     /// that has one already keeps it, until its new lease ends. False: all are taken.
     ///
     /// # Errors
@@ -82,8 +120,24 @@ impl Places {
         Ok(self.ask(place, places_max, now, None).await?.is_done())
     }
 
-    /// The same, unless the party stands still. `pace`: the same write also gives the holder a time for its call, and is
-    /// refused if the rate has none. Returns the party's record.
+    /// Looks for a free place in some of the party's records, beginning with a random one. Returns the place, if it found one.
+    ///
+    /// # Errors
+    /// See [`Self::take`].
+    pub async fn take_any(&self, place: Place, places_max: u32, now: Timestamp) -> Result<Option<Place>, StoreError> {
+        let random = self.table.world.random.next();
+        for look in 0..PLACE_RECORDS_PER_LOOK.min(self.spread.records(places_max)) {
+            let record = self.spread.looked_into(places_max, random, look);
+            let place = Place { record, ..place.clone() };
+            if self.take(&place, places_max, now).await? {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes a place as [`Self::take`] does, unless the record says that the party stands still. `pace`: the same write also gives the holder a time for its call, and is
+    /// refused if the rate has none. Returns the record.
     pub(super) async fn ask(
         &self,
         place: &Place,
@@ -92,15 +146,16 @@ impl Places {
         pace: Option<&Ask>,
     ) -> Result<Write<Item, Item>, StoreError> {
         let (mut over, mut seen) = (Vec::new(), None);
+        let room = self.spread.room(place.record, places_max);
         for _ in 0..CONTENTION_TRIES_MAX {
-            let mut change = self.taking(place, places_max, &over);
+            let mut change = self.taking(place, room, &over);
             if let Some(ask) = pace {
                 change = pace::give(change, ask, place.holder, seen.as_ref());
             }
             let item = match change.send_for_new().await? {
                 Write::Done(item) => return Ok(Write::Done(item)),
                 Write::Refused(None) => {
-                    self.make(&place.party, now).await?;
+                    self.make(place, now).await?;
                     continue;
                 }
                 Write::Refused(Some(item)) => item,
@@ -110,7 +165,7 @@ impl Places {
             if holders.get(&place.holder) == Some(&place.until) {
                 return Ok(Write::Done(item));
             }
-            if item.contains_key(STOPPED_AT) || held(&holders, now) >= places_max as usize {
+            if item.contains_key(STOPPED_AT) || held(&holders, now) >= room as usize {
                 return Ok(Write::Refused(item));
             }
             if let Some(ask) = pace {
@@ -121,21 +176,21 @@ impl Places {
                 seen = Some(bucket);
             }
             over = dead(&holders, now).take(DEAD_PLACES_MAX).collect();
-            if holders.len() - over.len() >= places_max as usize {
-                self.free(&place.party, &over).await?;
+            if holders.len() - over.len() >= room as usize {
+                self.free(place.key(), &over).await?;
                 over.clear();
             }
         }
-        Err(StoreError::Contended { what: format!("taking one of the places `{}`", place.party.key()) })
+        Err(StoreError::Contended { what: format!("taking one of the places `{}`", place.key()) })
     }
 
     /// Takes a place, and removes places whose lease ended.
-    fn taking(&self, place: &Place, places_max: u32, over: &[(Uuid, Timestamp)]) -> Change<'_> {
-        let room = places_max.saturating_add(u32::try_from(over.len()).unwrap_or(u32::MAX));
+    fn taking(&self, place: &Place, room: u32, over: &[(Uuid, Timestamp)]) -> Change<'_> {
+        let room = room.saturating_add(u32::try_from(over.len()).unwrap_or(u32::MAX));
         let change = self
             .of(place)
             .set(MY_PLACE, time(place.until))
-            .set_some(TTL, retention(&place.party, place.until))
+            .set_some(TTL, retention(place, place.until))
             .when_present(PLACES)
             .when("size(places) < :room OR attribute_exists(places.#me)", [(":room", number(room))])
             .when_absent(STOPPED_AT);
@@ -150,30 +205,30 @@ impl Places {
         self.if_held(place).remove([MY_PLACE]).send().await.map(|_| ())
     }
 
-    /// Frees places, if they are still held as they were.
-    pub(super) async fn free(&self, party: &Party, places: &[(Uuid, Timestamp)]) -> Result<(), StoreError> {
-        without(self.0.change(ID, party.key()), places).send().await.map(|_| ())
+    /// Frees places of the record with this key, if they are still held as they were.
+    pub(super) async fn free(&self, key: String, places: &[(Uuid, Timestamp)]) -> Result<(), StoreError> {
+        without(self.table.change(ID, key), places).send().await.map(|_| ())
     }
 
-    /// Makes the record of a party that has none.
-    pub(super) async fn make(&self, party: &Party, now: Timestamp) -> Result<(), StoreError> {
-        let kind = match party {
+    /// Makes the record that this place is in, if there is none.
+    pub(super) async fn make(&self, place: &Place, now: Timestamp) -> Result<(), StoreError> {
+        let kind = match &place.party {
             Party::Kind(kind) => Some(text(kind)),
             Party::Receiver(_) => None,
         };
         let change = self
-            .0
-            .change(ID, party.key())
+            .table
+            .change(ID, place.key())
             .set(PLACES, encode(&Holders::new()))
             .set_some(KIND, kind)
-            .set_some(TTL, retention(party, now))
+            .set_some(TTL, retention(place, now))
             .when_absent(PLACES);
         change.send().await.map(|_| ())
     }
 
     /// Begins a change of the record that a place is in: [`MY_PLACE`] is the place.
     pub(super) fn of(&self, place: &Place) -> Change<'_> {
-        self.0.change(ID, place.party.key()).name("#me", place.holder)
+        self.table.change(ID, place.key()).name("#me", place.holder)
     }
 
     /// The same, on condition that the place is held.
@@ -194,14 +249,14 @@ const TTL: &str = "ttl";
 /// The place that a change is about.
 pub(super) const MY_PLACE: &str = "places.#me";
 
-/// While a record has this, no place in it can be taken: its party stands still.
+/// While a kind's first record has this, no place in it can be taken: the kind stands still.
 pub(super) const STOPPED_AT: &str = "stopped_at";
 
-/// When the record of a party expires that was last used until then.
-fn retention(party: &Party, until: Timestamp) -> Option<AttributeValue> {
-    match party {
-        Party::Kind(_) => None,
-        Party::Receiver(_) => Some(expiry(until.plus(PLACES_RETENTION))),
+/// When the record of a place expires that was last used until then. The first one of a kind holds more than places.
+fn retention(place: &Place, until: Timestamp) -> Option<AttributeValue> {
+    match (&place.party, place.record) {
+        (Party::Kind(_), 0) => None,
+        _ => Some(expiry(until.plus(PLACES_RETENTION))),
     }
 }
 

@@ -229,10 +229,12 @@ fn surroundings(sim: &Arc<Sim>, engine: &Engine, worker: &Arc<Worker>) -> Result
     let inner = sqs.config().http_client().ok_or_else(none)?;
     let sqs = sqs.config().to_builder().http_client(wire(inner)).build();
     let variables = sim.variables.clone();
-    Ok(Surroundings::new(
+    let mut surroundings = Surroundings::new(
         aws_sdk_dynamodb::Client::from_conf(dynamodb),
         aws_sdk_sqs::Client::from_conf(sqs),
         world(Arc::clone(&worker.clock), sim.seed, &worker.name),
         move |name| variables.get(name).cloned(),
-    ))
+    );
+    surroundings.spread = sim.spread;
+    Ok(surroundings)
 }

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fanfold::config::variables;
+use fanfold::limits::PLACES_PER_RECORD;
+use fanfold::store::places::Spread;
 use fanfold::tracking::Gathering;
 use fanfold_local::Template;
 use tokio::sync::Notify;
@@ -64,6 +66,8 @@ pub(crate) struct Sim {
     pub(crate) variables: BTreeMap<String, String>,
     /// Calls of batch APIs at once, as the stack's parameter says.
     pub(crate) calls_at_once: usize,
+    /// How places are spread over records: mostly few enough per record for kinds and receivers to have several.
+    pub(crate) spread: Spread,
     /// When acks are sent on, if not as usual: no run has as many as that takes.
     pub(crate) gathering: Option<Gathering>,
     /// Notified when everything is to die with a worker.
@@ -118,6 +122,7 @@ impl Sim {
             stats: Mutex::default(),
             variables: environment,
             calls_at_once,
+            spread: Spread::of(Dice::new(seed, "spread").pick(&[1, 2, 2, PLACES_PER_RECORD])),
             gathering: gathering(&Dice::new(seed, "gathering")),
             disaster: Notify::new(),
             gate: None,
@@ -133,7 +138,7 @@ impl Sim {
     pub(crate) fn behind(self, gate: Arc<Gate>) -> Self {
         self.healed.store(true, Ordering::Relaxed);
         self.rest();
-        Self { gate: Some(gate), gathering: None, ..self }
+        Self { gate: Some(gate), gathering: None, spread: Spread::default(), ..self }
     }
 
     /// Faults stop; workers still die, but only so often.

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fanfold::ids::TaskId;
-use fanfold::limits::{PROBE_PAUSE_MAX, REFUSED_MAX};
+use fanfold::limits::{PLACES_PER_RECORD, PROBE_PAUSE_MAX, REFUSED_MAX};
 use fanfold::messages::{HandleMessage, TaskRequest};
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::gates::{Gate, RefusedCall};
@@ -31,10 +31,19 @@ async fn gate(stack: &TestStack) -> Gate {
 
 const DEPOTS: [&str; 6] = ["117", "200", "300", "400", "500", "600"];
 
+/// How many places are in a record: all of a kind's, or one.
+const PER_RECORD: [u32; 2] = [PLACES_PER_RECORD, 1];
+
 #[tokio::test(start_paused = true)]
 async fn a_wrong_path_fails_nothing_and_the_kind_goes_on_when_it_is_mended() {
+    for per_record in PER_RECORD {
+        is_mended(per_record).await;
+    }
+}
+
+async fn is_mended(per_record: u32) {
     let (status, api) = ScriptedApi::answering(404);
-    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let stack = TestStack::with_places_per_record(policy(json!({})), api.clone(), Crash::never(), per_record).await;
     let tasks = register(&stack, &DEPOTS).await;
     stack.minutes(60).await;
     let stopped = gate(&stack).await.stopped.unwrap();
@@ -88,19 +97,26 @@ async fn a_probe_that_is_not_made_lets_no_kind_go_on() {
 /// The example's batch API was busy for one call in twenty, and its kind stood still.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_works_ends_a_row_of_refusals_that_began_after_it() {
+    for per_record in PER_RECORD {
+        ends_a_row(per_record).await;
+    }
+}
+
+async fn ends_a_row(per_record: u32) {
     let takes = |call: &Call| Duration::from_secs(if call.target == "117" { 5 } else { 0 });
     let api = ScriptedApi::slow(takes, |call| match call.target.as_str() {
         "117" => Ok(Answer::AllSucceeded),
         _ => Err(CallError::new(Cause::Status(503), "busy")),
     });
-    let stack = TestStack::new(policy(json!({"backoff": {"base": 60, "max": 60}})), api, Crash::never()).await;
+    let policy = policy(json!({"backoff": {"base": 60, "max": 60}}));
+    let stack = TestStack::with_places_per_record(policy, api, Crash::never(), per_record).await;
     let _pumps = stack.pumps();
     register(&stack, &["117"]).await;
-    until(async || gate(&stack).await.places.len() == 1).await;
+    until(async || stack.places("parcel").await == 1).await;
     register(&stack, &["200", "300"]).await;
     until(async || gate(&stack).await.refusals == 2).await;
-    until(async || gate(&stack).await.places.is_empty()).await;
-    assert_eq!(gate(&stack).await.refusals, 0);
+    until(async || stack.places("parcel").await == 0).await;
+    until(async || gate(&stack).await.refusals == 0).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,6 +212,7 @@ async fn a_probe_whose_worker_dies_or_that_is_repeated_is_made_again() {
     stack.minutes(3).await;
     let stopped = gate(&stack).await;
     let place = |n: u128| Place {
+        record: 0,
         party: Party::Kind("parcel".to_owned()),
         holder: uuid::Uuid::from_u128(n),
         until: stack.world.now().plus(Duration::from_secs(40)),
@@ -241,9 +258,16 @@ async fn other_failures_stop_no_kind() {
 /// A call that began before the policy was changed says nothing of what the kind stands still by since.
 #[tokio::test(start_paused = true)]
 async fn a_late_refusal_by_another_version_does_not_let_a_kind_go_on() {
+    for per_record in PER_RECORD {
+        is_refused_late(per_record).await;
+    }
+}
+
+async fn is_refused_late(per_record: u32) {
     let (_, api) = ScriptedApi::answering(503);
-    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
+    let stack = TestStack::with_places_per_record(policy(json!({})), api, Crash::never(), per_record).await;
     let place = |n: u128| Place {
+        record: n as u32 / per_record,
         party: Party::Kind("parcel".to_owned()),
         holder: uuid::Uuid::from_u128(n),
         until: stack.world.now().plus(Duration::from_secs(40)),
@@ -259,7 +283,8 @@ async fn a_late_refusal_by_another_version_does_not_let_a_kind_go_on() {
     assert!(stack.gates.stop(&stands, "no", now, None).await.unwrap());
     assert_eq!(stack.gates.refuse(&place(2), refusal(1)).await.unwrap(), None);
     let after = gate(&stack).await;
-    assert!(after.stopped.is_some() && after.places.len() == 1 && after.notice.change == Some(1), "{after:?}");
+    assert!(after.stopped.is_some() && after.notice.change == Some(1), "{after:?}");
+    assert_eq!(stack.places("parcel").await, 1);
 }
 
 /// A wrong path that redirects is a wrong path.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::aws::Write;
 use fanfold::ids::TaskId;
-use fanfold::limits::{ATTEMPT_MARGIN, CALL_WITHIN, DEAD_PLACES_MAX};
+use fanfold::limits::{ATTEMPT_MARGIN, CALL_WITHIN, DEAD_PLACES_MAX, PLACES_PER_RECORD};
 use fanfold::messages::TaskRequest;
 use fanfold::store::places::{Party, Place};
 use fanfold_batch_api::{Answer, Call};
@@ -62,8 +62,14 @@ async fn killed(stack: &TestStack) {
 
 #[tokio::test(start_paused = true)]
 async fn calls_at_once_are_as_many_as_the_template_says() {
+    for per_record in [PLACES_PER_RECORD, 4] {
+        are_as_many(per_record).await;
+    }
+}
+
+async fn are_as_many(per_record: u32) {
     let api = slow(Duration::from_secs(3));
-    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let stack = TestStack::with_places_per_record(policy(json!({})), api.clone(), Crash::never(), per_record).await;
     stack.put_policy(policy(json!({"kind": "letter"}))).await;
     let pumps = stack.pumps();
     register(&stack, "parcel", 100).await;
@@ -74,6 +80,7 @@ async fn calls_at_once_are_as_many_as_the_template_says() {
     }
     let share = |kind: &'static str| api.most_at_once(move |call: &Call| call.kind == kind);
     assert!(share("parcel") <= SHARE && share("letter") <= SHARE);
+    assert!(share("parcel") + share("letter") >= CONCURRENCY);
     assert_eq!(api.most_at_once(|_| true), CONCURRENCY);
     stack.assert_locks_free().await;
 }
@@ -97,8 +104,14 @@ async fn a_kind_that_hangs_leaves_the_rest_to_others() {
 
 #[tokio::test(start_paused = true)]
 async fn after_a_kill_a_call_begins_again_when_its_timeout_is_over_and_not_before() {
+    for per_record in [PLACES_PER_RECORD, 1] {
+        begins_again(per_record).await;
+    }
+}
+
+async fn begins_again(per_record: u32) {
     let api = slow(Duration::from_secs(8));
-    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let stack = TestStack::with_places_per_record(policy(json!({})), api.clone(), Crash::never(), per_record).await;
     let tasks = formed(&stack).await;
     killed(&stack).await;
     assert_eq!((api.seen().len(), stack.places("parcel").await), (2, 2));
@@ -145,8 +158,10 @@ async fn a_sweep_leaves_leases_and_places_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn places_of_the_dead_are_taken_when_their_leases_end() {
-    let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), Crash::never()).await;
+    let api = ScriptedApi::always_succeeds();
+    let stack = TestStack::with_places_per_record(policy(json!({})), api, Crash::never(), 100).await;
     let place = |n: usize| Place {
+        record: 0,
         party: Party::Kind("parcel".to_owned()),
         holder: Uuid::from_u128(n as u128),
         until: stack.world.now().plus(TIMEOUT),

@@ -9,7 +9,7 @@ use axum::http::Request;
 use fanfold::ids::TaskId;
 use fanfold::limits::{BUNDLED_RETENTION, RETENTION};
 use fanfold_api::Api;
-use fanfold_batch_api::{Answer, CallError};
+use fanfold_batch_api::{Answer, CallError, Cause};
 use fanfold_register::RegisterError;
 use fanfold_tests::{
     Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, delivery, order, policy, until,
@@ -179,6 +179,39 @@ async fn a_leader_that_claimed_tasks_forms_its_batch_without_a_policy() {
             struck.len() > 10 && struck.iter().any(|request| request.contains("BatchExecuteStatement")),
             "{struck:?}"
         );
+    }
+}
+
+/// A worker dies over a task that fails, and the policy that says whether its key is free is deleted. Returns whether the failure was
+/// recorded by then.
+async fn fails_without_a_policy(crash: Crash) -> Option<bool> {
+    let api = ScriptedApi::new(|_| Err(CallError::new(Cause::Status(400), "no")));
+    let stack = TestStack::new(parcel(), api, crash.waiting()).await;
+    let ids = stack.register_orders("117", 0..1).await;
+    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
+    stack.crash.begin();
+    stack.deliver(QueueName::Handle).await;
+    let struck = stack.crash.struck()?;
+    let recorded = stack.all_batches().await[0].failed.count() == 1;
+    stack.delete_policy("parcel").await;
+    stack.minutes(20).await;
+    stack.put_policy(parcel()).await;
+    stack.minutes(20).await;
+    stack.drain().await;
+    let batch = &stack.assert_settled(&ids, 10).await[&ids[0]];
+    assert_eq!(batch.failed.count(), 1);
+    let again = stack.register.register(vec![order(None, "117", 0)], "again").await.unwrap();
+    // A call that a dead worker made may have worked: then the key is kept.
+    let outcome = if batch.silent.is_zero() { "registered" } else { "duplicate" };
+    assert_eq!(serde_json::to_value(&again[0]).unwrap()["outcome"], json!(outcome), "{struck}");
+    Some(recorded)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_key_of_a_task_that_failed_before_the_deletion_is_released_afterwards() {
+    for moment in [Moment::Before, Moment::After] {
+        let recorded = at_every_request(moment, fails_without_a_policy).await;
+        assert!(recorded.contains(&true) && recorded.contains(&false), "{recorded:?}");
     }
 }
 

@@ -1,11 +1,16 @@
 //! Places: how much of a step one party may hold at once.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use fanfold::aws::Write;
 use fanfold::clock::Timestamp;
 use fanfold::limits::DEAD_PLACES_MAX;
-use fanfold::store::places::{Party, Place, Places};
-use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, policy};
+use fanfold::pacing::{Allowance, Spends, Verdict};
+use fanfold::policy::Weight;
+use fanfold::store::gates::{Gates, RefusedCall};
+use fanfold::store::places::{Party, Place, Places, Spread};
+use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, at_every_request, policy};
 use futures::future::join_all;
 use serde_json::json;
 use uuid::Uuid;
@@ -15,7 +20,7 @@ const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
 async fn stack(crash: Crash) -> (TestStack, Places) {
     let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash).await;
-    let places = Places::new(stack.surroundings().table("LOCKS_TABLE").unwrap());
+    let places = Places::new(stack.surroundings().table("LOCKS_TABLE").unwrap()).spread_by(Spread::of(100));
     (stack, places)
 }
 
@@ -26,7 +31,7 @@ fn parties() -> [Party; 2] {
 
 /// A place taken at `now`.
 fn place(party: &Party, holder: u128, now: Timestamp) -> Place {
-    Place { party: party.clone(), holder: Uuid::from_u128(holder), until: now.plus(LEASE) }
+    Place { party: party.clone(), record: 0, holder: Uuid::from_u128(holder), until: now.plus(LEASE) }
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,4 +115,141 @@ async fn records_of_receivers_expire_and_those_of_kinds_are_kept() {
         assert!(places.take(&place(&party, 1, NOW), 2, NOW).await.unwrap());
         assert_eq!(stack.expiring("LocksTable").await, expiring);
     }
+}
+
+/// Places 0 and 1 are in the first record, 2 and 3 in the second, the last one is alone in a third.
+fn five_in_three_records(stack: &TestStack) -> Places {
+    Places::new(stack.surroundings().table("LOCKS_TABLE").unwrap()).spread_by(Spread::of(2))
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_places_are_in_several_records_and_no_more_are_taken() {
+    let (stack, _) = stack(Crash::never()).await;
+    let places = five_in_three_records(&stack);
+    for party in parties() {
+        let mut taken = Vec::new();
+        for holder in 0..40 {
+            taken.extend(places.take_any(place(&party, holder, NOW), 5, NOW).await.unwrap());
+        }
+        assert_eq!(taken.len(), 5);
+        let records: Vec<u32> = (0..3).map(|n| taken.iter().filter(|place| place.record == n).count() as u32).collect();
+        assert_eq!(records, [2, 2, 1]);
+        places.release(&taken[0]).await.unwrap();
+        let mut again = BTreeSet::new();
+        for holder in 40..80 {
+            let place = places.take_any(place(&party, holder, NOW), 5, NOW).await.unwrap();
+            again.extend(place.map(|place| place.record));
+        }
+        assert_eq!(again, BTreeSet::from([taken[0].record]));
+    }
+}
+
+/// Further records hold nothing but places.
+#[tokio::test(start_paused = true)]
+async fn further_records_expire() {
+    let (stack, _) = stack(Crash::never()).await;
+    let places = five_in_three_records(&stack);
+    let [receiver, kind] = parties();
+    for (party, expiring) in [(kind, 1), (receiver, 3)] {
+        for record in 0..2 {
+            assert!(places.take(&Place { record, ..place(&party, 1, NOW) }, 5, NOW).await.unwrap());
+        }
+        assert_eq!(stack.expiring("LocksTable").await, expiring);
+    }
+}
+
+/// A kind with two places in a record each, of which the second is not the gate.
+async fn gates(crash: Crash) -> (TestStack, Gates) {
+    let api = ScriptedApi::always_succeeds();
+    let stack = TestStack::with_places_per_record(policy(json!({})), api, crash, 1).await;
+    let gates = Gates::from_environment(stack.surroundings()).unwrap();
+    (stack, gates)
+}
+
+fn further(stack: &TestStack, holder: u128) -> Place {
+    let [_, kind] = parties();
+    Place { record: 1, ..place(&kind, holder, stack.world.now()) }
+}
+
+const REFUSAL: RefusedCall<'_> = RefusedCall { target: "117", version: Uuid::from_u128(1), answer: "no" };
+
+#[tokio::test(start_paused = true)]
+async fn a_call_refused_in_a_further_record_counts_once() {
+    let lost = at_every_request(Moment::AnswerLost, async |crash| {
+        let (stack, gates) = gates(crash).await;
+        let place = further(&stack, 1);
+        assert!(gates.take(&place, 2, stack.world.now()).await.unwrap().is_done());
+        let gate = gates.refuse(&place, REFUSAL).await.unwrap().unwrap();
+        assert_eq!((gate.refusals, gate.targets.len()), (1, 1));
+        assert_eq!(gates.refuse(&place, REFUSAL).await.unwrap(), None, "its place was released with it");
+        let struck = stack.crash.struck()?;
+        assert_eq!(stack.gates.get("parcel").await.unwrap().unwrap().refusals, 1, "{struck}");
+        assert_eq!(stack.places("parcel").await, 0);
+        Some(struck)
+    })
+    .await;
+    assert!(lost.iter().any(|request| request.contains("TransactWriteItems")), "{lost:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_place_is_given_in_a_further_record_while_the_kind_stands_still() {
+    let (stack, gates) = gates(Crash::never()).await;
+    let now = stack.world.now();
+    let place = further(&stack, 1);
+    assert!(gates.take(&place, 2, now).await.unwrap().is_done());
+    let gate = gates.refuse(&place, REFUSAL).await.unwrap().unwrap();
+    assert!(gates.stop(&gate, "no", now, None).await.unwrap());
+    let Write::Refused(gate) = gates.take(&place, 2, now).await.unwrap() else { panic!("it stands still") };
+    assert!(gate.stopped.is_some());
+    assert_eq!(stack.places("parcel").await, 0);
+}
+
+/// The rate is the kind's: a place without a time is released again.
+#[tokio::test(start_paused = true)]
+async fn a_call_in_a_further_record_takes_its_time_from_the_gate() {
+    let (stack, gates) = gates(Crash::never()).await;
+    let rate = serde_json::from_value(json!({"calls": 1, "per": "minute", "burst": 1})).unwrap();
+    let now = stack.world.now();
+    let ask = Allowance::of(&rate).unwrap().ask(Spends { tasks: 1, weight: Weight::default() }, false).at(now, 0);
+    let place = further(&stack, 1);
+    let Write::Done(gate) = gates.take_in_time(&place, 2, now, Some(&ask)).await.unwrap() else { panic!("none") };
+    assert!(gate.pace.given(&ask, place.holder).is_some());
+    gates.release(&place).await.unwrap();
+    for place in [further(&stack, 2), Place { record: 0, ..further(&stack, 3) }] {
+        let Write::Refused(gate) = gates.take_in_time(&place, 2, now, Some(&ask)).await.unwrap() else { panic!("two") };
+        assert_ne!(gate.pace.verdict(&ask), Verdict::Go);
+        assert_eq!((gate.held(now), stack.places("parcel").await), (0, 0));
+    }
+}
+
+/// A refusal that is counted while the call runs is forgotten when the call works, and only then.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_works_in_a_further_record_ends_a_row_of_refusals() {
+    let (stack, gates) = gates(Crash::never()).await;
+    let now = stack.world.now();
+    let (works, refused) = (further(&stack, 1), Place { record: 0, ..further(&stack, 2) });
+    for place in [&works, &refused] {
+        assert!(gates.take(place, 2, now).await.unwrap().is_done());
+    }
+    assert_eq!(gates.refuse(&refused, REFUSAL).await.unwrap().unwrap().refusals, 1);
+    gates.works(&works).await.unwrap();
+    assert_eq!(gates.get("parcel").await.unwrap().unwrap().refusals, 0);
+    assert_eq!(stack.places("parcel").await, 0);
+}
+
+/// As many calls as a kind may have may still be under way after a restart, and keep all its places, in whichever records.
+#[tokio::test(start_paused = true)]
+async fn calls_that_may_go_on_keep_places_in_all_records() {
+    let (stack, gates) = gates(Crash::never()).await;
+    let now = stack.world.now();
+    for holder in 0..3 {
+        gates.keep_place(&Place { record: 0, ..further(&stack, holder) }, 3).await.unwrap();
+    }
+    for record in 0..3 {
+        assert!(!gates.take(&Place { record, ..further(&stack, 9) }, 3, now).await.unwrap().is_done(), "{record}");
+    }
+    gates.keep_place(&Place { record: 0, ..further(&stack, 4) }, 3).await.unwrap();
+    assert_eq!(gates.held("parcel", 3, now).await.unwrap(), 4, "it works, too");
+    gates.clear("parcel", 3).await.unwrap();
+    assert_eq!(gates.held("parcel", 3, now).await.unwrap(), 0);
 }

@@ -38,7 +38,7 @@ impl Gates {
             Write::Done(gate) => return Ok(Some(gate)),
             Write::Refused(before) => before,
         };
-        let Some(before) = before.filter(|gate| gate.places.contains_key(&place.holder)) else { return Ok(None) };
+        let Some(before) = before else { return Ok(None) };
         if before.stopped.is_some() {
             return self.release(place).await.map(|()| None);
         }
@@ -46,18 +46,32 @@ impl Gates {
         Ok(self.count(place, refusal).await?.done())
     }
 
-    /// Counts a refusal, on condition that refusals counted before were answered to the same version of the policy.
+    /// Counts a refusal, on condition that refusals counted before were answered to the same version of the policy. Refused
+    /// without a gate: the place was lost before.
     async fn count(&self, place: &Place, refusal: RefusedCall<'_>) -> Result<Write<Gate, Option<Gate>>, StoreError> {
-        let version = text(refusal.version);
-        let change = self
-            .0
-            .if_held(place)
-            .set(VERSION, version.clone())
-            .add(REFUSALS, number(1_u32))
-            .add(TARGETS, id_set([&derived::target(refusal.target)]))
-            .remove([MY_PLACE])
-            .when("attribute_not_exists(version) OR version = :by", [(":by", version)]);
-        change.send_for_new().await?.decode(Gate::decode)
+        if place.record != 0 {
+            return self.count_further(place, refusal).await;
+        }
+        let change = counts(self.0.if_held(place).remove([MY_PLACE]), refusal);
+        Ok(match change.send_for_new().await?.decode(Gate::decode)? {
+            Write::Refused(gate) => Write::Refused(gate.filter(|gate| gate.places.contains_key(&place.holder))),
+            done => done,
+        })
+    }
+
+    /// Whether so many calls in a row were refused that the kind, which has `places_max` places, is to stand still.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn refused_enough(&self, gate: &Gate, places_max: u32, now: Timestamp) -> Result<bool, StoreError> {
+        if !gate.refused_enough(0) {
+            return Ok(false);
+        }
+        let at_work = match self.spread().records(places_max) {
+            1 => gate.held(now),
+            _ => self.held(&gate.kind, places_max, now).await?,
+        };
+        Ok(gate.refused_enough(at_work))
     }
 
     /// Forgets the refusals that were counted for another version of the policy.
@@ -100,10 +114,13 @@ impl Gates {
     /// # Errors
     /// The table cannot be written.
     pub async fn works(&self, place: &Place) -> Result<(), StoreError> {
+        if place.record != 0 {
+            return self.works_further(place).await;
+        }
         self.0.if_held(place).remove([MY_PLACE, REFUSALS, TARGETS]).send().await.map(|_| ())
     }
 
-    /// Takes the probe, with a place, of a kind that stands still: of several workers that try, one wins. `pace`: the same
+    /// Takes the probe, with a place in the gate, of a kind that stands still: of several workers that try, one wins. `pace`: the same
     /// write also takes a time of the kind's rate. Returns the gate, or nothing if another worker took the probe.
     ///
     /// # Errors
@@ -116,6 +133,7 @@ impl Gates {
         places_max: u32,
         pace: Option<&Ask>,
     ) -> Result<Option<Gate>, StoreError> {
+        let room = self.spread().room(place.record, places_max);
         let dead = u32::try_from(dead(&gate.places, self.table().world.now()).count()).unwrap_or(u32::MAX);
         let change = self.0.of(place);
         let change = match pace {
@@ -129,7 +147,7 @@ impl Gates {
             .when_is(PROBE_AT, time(stopped.probe_at))
             .when_same(PROBING, stopped.probing.map(time))
             .when_present(PLACES)
-            .when("size(places) < :room", [(":room", number(places_max.saturating_add(dead)))])
+            .when("size(places) < :room", [(":room", number(room.saturating_add(dead)))])
             .send_for_new()
             .await?
             .decode(Gate::decode)?;
@@ -204,7 +222,7 @@ impl Gates {
         change.when_present(STOPPED_AT).send().await.map(|_| ())
     }
 
-    fn change(&self, kind: &str) -> Change<'_> {
+    pub(super) fn change(&self, kind: &str) -> Change<'_> {
         self.table().change(ID, key(kind))
     }
 
@@ -216,6 +234,16 @@ impl Gates {
             .put(Stopped::encode(None))
             .remove([REFUSALS, TARGETS])
     }
+}
+
+/// A change that also counts a refusal.
+pub(super) fn counts<'a>(change: Change<'a>, refusal: RefusedCall<'_>) -> Change<'a> {
+    let version = text(refusal.version);
+    change
+        .set(VERSION, version.clone())
+        .add(REFUSALS, number(1_u32))
+        .add(TARGETS, id_set([&derived::target(refusal.target)]))
+        .when("attribute_not_exists(version) OR version = :by", [(":by", version)])
 }
 
 /// The write by which a kind stops or resumes: the notice of the change before is void, and this one's notice is due

@@ -10,8 +10,8 @@ use crate::store::pace::{self, Paced};
 use crate::store::places::ID;
 
 impl Gates {
-    /// Takes a place, as [`Gates::take`] does, and a time for its holder's call. Refused: no place is free, the kind stands
-    /// still, or the rate has no time for the call; the gate shows which.
+    /// Takes a place, as [`Gates::take`] does, and a time for its holder's call. Refused: no place is free in this record, the
+    /// kind stands still, or the rate has no time for the call; the gate shows which. Its places are those of this record.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -22,6 +22,9 @@ impl Gates {
         now: Timestamp,
         ask: Option<&Ask>,
     ) -> Result<Write<Gate, Gate>, StoreError> {
+        if place.record != 0 {
+            return self.take_further(place, places_max, now, ask).await;
+        }
         Ok(match self.0.ask(place, places_max, now, ask).await? {
             Write::Done(item) => Write::Done(Gate::decode(&item)?),
             Write::Refused(item) => Write::Refused(Gate::decode(&item)?),
@@ -61,7 +64,7 @@ impl Gates {
         pace::release(self.paced(kind), given).await
     }
 
-    fn paced(&self, kind: &str) -> Change<'_> {
+    pub(super) fn paced(&self, kind: &str) -> Change<'_> {
         self.table().change(ID, key(kind)).when_present(ID)
     }
 }

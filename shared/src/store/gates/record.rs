@@ -33,7 +33,7 @@ pub(super) const NOTICE_AT: &str = "notice_at";
 pub struct Gate {
     /// The kind.
     pub kind: String,
-    /// Who holds a place, and until when.
+    /// Who holds a place, and until when: in the gate itself, or in the further record that was asked for a place.
     pub places: Holders,
     /// The state of the kind's rate.
     pub pace: Bucket,
@@ -84,17 +84,17 @@ pub enum Probe {
 }
 
 impl Gate {
-    /// Places held whose lease has not ended.
+    /// How many of these places are held whose lease has not ended.
     #[must_use]
     pub fn held(&self, now: Timestamp) -> usize {
         places::held(&self.places, now)
     }
 
-    /// Whether so many calls in a row were refused that the kind is to stand still: more than a few, and more than are at
-    /// work now, since one moment may have struck all of those.
+    /// Whether so many calls in a row were refused that the kind is to stand still: more than a few, and more than are
+    /// `at_work` now, since one moment may have struck all of those.
     #[must_use]
-    pub fn refused_enough(&self, now: Timestamp) -> bool {
-        let at_work = u32::try_from(self.held(now)).unwrap_or(u32::MAX);
+    pub fn refused_enough(&self, at_work: usize) -> bool {
+        let at_work = u32::try_from(at_work).unwrap_or(u32::MAX);
         self.stopped.is_none() && self.refusals >= REFUSALS_MIN.max(at_work)
     }
 
@@ -231,15 +231,11 @@ mod tests {
 
     #[test]
     fn a_few_in_a_row_stop_a_kind_but_not_one_burst() {
-        let gate = |refusals, places: u128| Gate {
-            refusals,
-            places: (0..places).map(|n| (Uuid::from_u128(n), Timestamp(100))).collect(),
-            ..Gate::default()
-        };
-        let now = Timestamp(50);
-        assert!(!gate(2, 0).refused_enough(now) && gate(3, 0).refused_enough(now));
-        assert!(!gate(9, 10).refused_enough(now) && gate(10, 10).refused_enough(now));
-        assert!(gate(3, 10).refused_enough(Timestamp(200)), "the dead are not at work");
+        let gate = |refusals| Gate { refusals, ..Gate::default() };
+        assert!(!gate(2).refused_enough(0) && gate(3).refused_enough(0));
+        assert!(!gate(9).refused_enough(10) && gate(10).refused_enough(10));
+        let places = [60, 100].map(|until| (Uuid::from_u128(until.into()), Timestamp(until)));
+        assert_eq!(Gate { places: places.into(), ..gate(3) }.held(Timestamp(70)), 1, "the dead are not at work");
     }
 
     #[test]

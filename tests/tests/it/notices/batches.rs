@@ -115,7 +115,7 @@ async fn no_more_notices_wait_than_the_lock_of_a_lane_can_name() {
             let (places, now) = (Places::new(stack.surroundings().table("LOCKS_TABLE").unwrap()), stack.world.now());
             for n in 0..5 {
                 let party = Party::Receiver("https://receiver.example:443".to_owned());
-                let place = Place { party, holder: Uuid::from_u128(n), until: now.plus(MINUTE) };
+                let place = Place { party, record: 0, holder: Uuid::from_u128(n), until: now.plus(MINUTE) };
                 assert!(places.take(&place, 5, now).await.unwrap());
             }
         }

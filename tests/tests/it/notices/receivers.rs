@@ -38,7 +38,7 @@ async fn a_notice_without_a_place_waits_for_one() {
     let now = stack.world.now();
     for holder in (0..5).map(Uuid::from_u128) {
         let party = Party::Receiver("https://receiver.example:443".to_owned());
-        let place = Place { party, holder, until: now.plus(Duration::from_secs(50)) };
+        let place = Place { party, record: 0, holder, until: now.plus(Duration::from_secs(50)) };
         assert!(places.take(&place, 5, now).await.unwrap());
     }
     let fanout = completed(&stack, URL).await;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fanfold::limits::PLACES_PER_RECORD;
 use fanfold_batch_api::{Answer, CallError};
 use fanfold_tests::{Counted, Crash, ScriptedApi, Seen, TestStack, members, policy};
 use serde_json::{Value, json};
@@ -87,11 +88,18 @@ async fn a_lane_is_remembered_until_its_rate_has_refilled() {
 
 #[tokio::test(start_paused = true)]
 async fn the_rates_of_lanes_and_of_their_kind_hold_together() {
+    for per_record in [PLACES_PER_RECORD, 5] {
+        hold_together(per_record).await;
+    }
+}
+
+async fn hold_together(per_record: u32) {
     let rate = json!({
         "lane_rate": {"tasks": 15, "per": "second"}, "kind_rate": {"tasks": 40, "per": "second"},
         "max_batch": 3, "max_in_flight": 6,
     });
-    let stack = stack(rate, Duration::from_millis(30)).await;
+    let api = taking(Duration::from_millis(30));
+    let stack = TestStack::with_places_per_record(policy(rate), api, Crash::never(), per_record).await;
     let tasks = register(&stack, "parcel", 4, 300).await;
     work(&stack, tasks.len()).await;
     let (seen, kind) = (stack.api.seen(), Counted { a_second: 40.0, burst: 10.0 });
