@@ -1,5 +1,7 @@
 //! How long it takes at least, by each limit. docs/SCALING.md explains them and names their sources.
 
+use fanfold::limits::PLACES_PER_RECORD;
+use fanfold::store::places::Spread;
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -19,12 +21,10 @@ const TABLE_UNITS: f64 = 40_000.0;
 /// Batches per second that the leaders of one lane form, since a batch takes some seven requests.
 const BATCHES_PER_SECOND: f64 = 15.0;
 
-/// Write units per second of one partition of DynamoDB, which the places of a kind are in.
-const PARTITION_UNITS: f64 = 1_000.0;
-
-/// Bytes of a place in its record, and of a write unit.
-const PLACE_BYTES: u32 = 45;
-const UNIT_BYTES: u32 = 1_024;
+/// Write and read units per second of one partition of DynamoDB, which a record of places is in:
+/// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html>.
+const PARTITION_WRITE_UNITS: f64 = 1_000.0;
+const PARTITION_READ_UNITS: f64 = 3_000.0;
 
 /// A limit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -73,9 +73,11 @@ fn of_calls(shape: &Shape) -> [Limit; 3] {
         },
         Limit {
             what: "the kind's places",
-            how: format!("two writes per call in one record: {per_second:.0} calls per second"),
+            how: format!(
+                "two writes per call, {PLACES_PER_RECORD} places per record: {per_second:.0} calls per second"
+            ),
             seconds: calls / per_second,
-            remedy: "larger batches, or several kinds",
+            remedy: "larger batches, a higher BatchApiConcurrency, or several kinds",
         },
     ]
 }
@@ -111,10 +113,11 @@ fn on_a_new_table(mut units: f64) -> f64 {
     seconds + units / per_second
 }
 
-/// The calls per second of one kind: two changes of the record of its places each.
+/// The calls per second of one kind: each changes the record of its place twice, and one in a further record reads the first one
+/// for one unit.
 fn calls_per_second(places: u32) -> f64 {
-    let units = places.saturating_mul(PLACE_BYTES).div_ceil(UNIT_BYTES).max(1);
-    PARTITION_UNITS / (2.0 * f64::from(units))
+    let records = Spread::default().records(places);
+    (f64::from(records) * PARTITION_WRITE_UNITS / 2.0).min(PARTITION_READ_UNITS)
 }
 
 #[cfg(test)]
@@ -141,6 +144,6 @@ mod tests {
         // One target is called one batch after the other: 2,000 s.
         assert_eq!(first(&shape(1_000_000, 1, 100)), "the batch API");
         assert_eq!(first(&Shape { rate: Some(100.0), ..shape(1_000_000, 1, 100) }), "the rate");
-        assert_eq!((calls_per_second(15), calls_per_second(75), calls_per_second(750)), (500.0, 125.0, 1_000.0 / 66.0));
+        assert_eq!((calls_per_second(15), calls_per_second(75), calls_per_second(750)), (500.0, 2_500.0, 3_000.0));
     }
 }

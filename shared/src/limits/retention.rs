@@ -25,5 +25,6 @@ pub const REQUEST_RETENTION: Duration = Duration::from_secs(6 * 7 * 24 * 3_600);
 /// How long an idle lane's lock record is kept.
 pub const LANE_RETENTION: Duration = Duration::from_secs(24 * 3_600);
 
-/// How long the record of the places of a receiver of notices is kept after the last one was taken. Those of kinds are kept.
+/// How long the record of the places of a receiver of notices is kept after the last one was taken, and each further record of the
+/// places of a kind.
 pub const PLACES_RETENTION: Duration = Duration::from_secs(24 * 3_600);
