@@ -62,6 +62,18 @@ impl Lag {
         aged
     }
 
+    /// The same for a read of one record.
+    pub(crate) fn age_get(&self, request: &Request, answer: &mut Value, lag: Duration, dice: &Dice) -> u64 {
+        let table = request.table().to_owned();
+        let key = key_of(&table, &request.body["Key"]);
+        let Some(past) = self.at(&(table, key), earlier(lag, dice)) else { return 0 };
+        if let Value::Object(answer) = answer {
+            answer.remove("Item");
+            answer.extend(past.clone().map(|item| ("Item".to_owned(), item)));
+        }
+        1
+    }
+
     /// Makes an index's answer miss what was written just now, and show what is gone.
     pub(crate) fn age_index(&self, request: &Request, answer: &mut Value, lag: Duration, dice: &Dice) -> u64 {
         let table = request.table();

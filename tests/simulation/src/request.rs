@@ -48,6 +48,11 @@ pub(crate) fn key_of(table: &str, item: &Value) -> String {
     text(item, key_name(table)).to_owned()
 }
 
+/// What tells a read that need not be consistent from one that must be.
+fn eventual(consistent: &Value) -> String {
+    if consistent.as_bool() == Some(true) { String::new() } else { " eventual".to_owned() }
+}
+
 impl Request {
     /// Reads a DynamoDB request.
     pub(crate) fn dynamodb(operation: &str, body: Value) -> Self {
@@ -58,7 +63,10 @@ impl Request {
         match operation {
             "PutItem" => writes.push((table.clone(), key_of(&table, &body["Item"]))),
             "UpdateItem" | "DeleteItem" => writes.push((table.clone(), key_of(&table, &body["Key"]))),
-            "GetItem" => names = key_of(&table, &body["Key"]),
+            "GetItem" => {
+                names = key_of(&table, &body["Key"]);
+                sort = eventual(&body["ConsistentRead"]);
+            }
             "BatchGetItem" => {
                 if let Some((name, keys)) = body["RequestItems"].as_object().and_then(|tables| tables.iter().next()) {
                     table.clone_from(name);
@@ -66,8 +74,7 @@ impl Request {
                     let keys = keys["Keys"].as_array().into_iter().flatten().map(|key| key_of(&table, key));
                     names = keys.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" ");
                 }
-                let consistent = body["RequestItems"][&table]["ConsistentRead"].as_bool().unwrap_or(false);
-                sort = if consistent { String::new() } else { " eventual".to_owned() };
+                sort = eventual(&body["RequestItems"][&table]["ConsistentRead"]);
             }
             "TransactWriteItems" => {
                 for action in body["TransactItems"].as_array().into_iter().flatten() {

@@ -22,6 +22,7 @@ impl Line {
         if reply.status == 200 {
             match request.operation.as_str() {
                 "BatchGetItem" => self.degrade_read(request, &mut reply, partial),
+                "GetItem" if request.kind.ends_with(" eventual") => self.degrade_get(request, &mut reply),
                 "Query" | "Scan" => self.degrade_index(request, &mut reply),
                 _ => {}
             }
@@ -43,6 +44,15 @@ impl Line {
         if lags && self.sim.dice.chance(7_000) {
             let aged = lock(&self.sim.lag).age_index(request, &mut reply.body, lag, &self.sim.dice);
             self.aged("entries of an index that lagged", aged);
+        }
+    }
+
+    /// A record that was changed just now may be as it was before.
+    fn degrade_get(&self, request: &Request, reply: &mut WireAnswer) {
+        let lag = self.sim.plan.read_lag;
+        if !lag.is_zero() && !self.sim.healed() {
+            let aged = lock(&self.sim.lag).age_get(request, &mut reply.body, lag, &self.sim.dice);
+            self.aged("records read as they were before", aged);
         }
     }
 
