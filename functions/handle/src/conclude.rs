@@ -12,7 +12,6 @@ use fanfold::metrics::{CALLS_SPLIT, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, BatchStatus};
 
-use crate::release::may_release;
 use crate::settle::{EndedAttempt, Moment, settle_call};
 use crate::step::{Afterwards, NextPart};
 use crate::{Handle, HandleError};
@@ -114,10 +113,6 @@ impl Handle {
     async fn conclude(&self, batch: &Batch, attempted: Option<&Policy>, more: bool) -> Result<Afterwards, HandleError> {
         let policy = self.policies.get(&batch.lane.kind).await?;
         let policy = policy.as_deref().or(attempted);
-        // Only the policy says whose keys are released. Without one the batch waits, and the sweep sends its message again.
-        if policy.is_none() && may_release(batch) {
-            return Ok(Afterwards::Waits);
-        }
         let follows = Follows::of(batch, policy);
         self.release(batch, policy, &Bits::default()).await?;
         if follows.done {

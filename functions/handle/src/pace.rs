@@ -5,11 +5,11 @@ use std::time::Duration;
 use fanfold::backoff::upper_half;
 use fanfold::clock::Timestamp;
 use fanfold::limits::{PLACE_LOOK_PAUSE, PLACE_PAUSE_MAX, PLACE_PAUSE_MIN, SHORT_CALL_MAX};
-use fanfold::store::gates::Gate;
+use fanfold::store::places::Holders;
 
-/// How long the oldest call of a full gate has been running, if all calls have leases of this length.
-pub(crate) fn oldest(gate: &Gate, lease: Duration, now: Timestamp) -> Duration {
-    let first = gate.places.values().filter(|until| **until >= now).min();
+/// How long the oldest call of a full record of places has been running, if all calls have leases of this length.
+pub(crate) fn oldest(held: &Holders, lease: Duration, now: Timestamp) -> Duration {
+    let first = held.values().filter(|until| **until >= now).min();
     first.map_or(Duration::ZERO, |until| lease.saturating_sub(until.since(now)))
 }
 
@@ -30,16 +30,15 @@ mod tests {
     use proptest::prelude::*;
     use uuid::Uuid;
 
-    fn gate(untils: &[u64]) -> Gate {
+    fn held(untils: &[u64]) -> Holders {
         let places = untils.iter().enumerate();
-        let places = places.map(|(n, until)| (Uuid::from_u128(n as u128), Timestamp(until * 1_000)));
-        Gate { places: places.collect(), ..Gate::default() }
+        places.map(|(n, until)| (Uuid::from_u128(n as u128), Timestamp(until * 1_000))).collect()
     }
 
     #[test]
     fn the_oldest_call_counts_and_dead_places_do_not() {
         let lease = Duration::from_secs(40);
-        let oldest = |untils| oldest(&gate(untils), lease, Timestamp(100_000));
+        let oldest = |untils| oldest(&held(untils), lease, Timestamp(100_000));
         assert_eq!(oldest(&[140, 115, 120]), Duration::from_secs(25));
         assert_eq!(oldest(&[99, 140]), Duration::ZERO);
         assert_eq!(oldest(&[]), Duration::ZERO);

@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use fanfold::aws::{StoreError, Write};
 use fanfold::grouping::waited_in_vain;
-use fanfold::limits::{
-    ATTEMPT_MARGIN, CONTENTION_TRIES_MAX, OTHER_PROBE_WAIT, PLACE_LOOKS_MAX, PLACE_PAUSE_MAX, PLACE_RECORDS_PER_LOOK,
-};
+use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES_MAX, OTHER_PROBE_WAIT, PLACE_LOOKS_MAX, PLACE_PAUSE_MAX};
 use fanfold::pacing::{Ask, Turns, Verdict};
 use fanfold::policy::{Policy, Refusals};
 use fanfold::store::batches::Batch;
-use fanfold::store::gates::{Gate, Probe, Stopped};
+use fanfold::store::gates::{Denied, Gate, Probe, Stopped};
 use fanfold::store::places::{Party, Place};
 
 use crate::times::{Time, Times};
@@ -72,44 +70,54 @@ impl Handle {
     }
 
     async fn try_gate(&self, batch: &Batch, policy: &Policy, ask: Option<&Ask>) -> Result<Entry, StoreError> {
-        let lease = policy.batch_api.timeout.0 + ATTEMPT_MARGIN;
-        let (holder, random) = (self.world.uuid(), self.world.random.next());
-        let places_max = policy.calls_at_once(self.places_max);
-        let spread = self.gates.spread();
-        let per_pause = PLACE_RECORDS_PER_LOOK.min(spread.records(places_max));
-        let mut looks = 0;
+        let (lease, kind) = (policy.batch_api.timeout.0 + ATTEMPT_MARGIN, &batch.lane.kind);
+        let (holder, places_max) = (self.world.uuid(), policy.calls_at_once(self.places_max));
+        let mut record = self.gates.spread().any(places_max, self.world.random.next());
+        let (mut looks, mut searched) = (1, false);
         for _ in 0..CONTENTION_TRIES_MAX {
             let now = self.world.now();
-            let record = spread.looked_into(places_max, random, looks);
-            let place = Place { party: Party::Kind(batch.lane.kind.clone()), record, holder, until: now.plus(lease) };
+            let place = Place { party: Party::Kind(kind.clone()), record, holder, until: now.plus(lease) };
             let ask = ask.map(|ask| ask.clone().at(now, 0));
-            let gate = match self.gates.take_in_time(&place, places_max, now, ask.as_ref()).await? {
-                Write::Done(gate) => return Ok(passes(place, gate, ask, false)),
-                Write::Refused(gate) => gate,
-            };
-            if let Some(stopped) = &gate.stopped {
-                if self.holds_no_more(&gate, policy).await? {
-                    self.forget(&gate, stopped, policy).await?;
-                    continue;
+            let held = match (self.gates.take_in_time(&place, places_max, now, ask.as_ref()).await?, ask) {
+                (Write::Done(gate), ask) => return Ok(passes(place, gate, ask, false)),
+                (Write::Refused(Denied::NotYet(gate)), Some(ask)) => return Ok(Entry::NotYet(Box::new((*gate, ask)))),
+                (Write::Refused(Denied::NotYet(gate)), None) => gate.places,
+                (Write::Refused(Denied::StandsStill(gate)), ask) => {
+                    match self.stands_still(batch, policy, &gate, Wanted { place, places_max, ask }).await? {
+                        Some(entry) => return Ok(entry),
+                        None => continue,
+                    }
                 }
-                return self.knock(batch, &gate, stopped, Wanted { place, places_max, ask }).await;
-            }
-            // A place is free, so the rate refused.
-            if let Some(ask) = ask.filter(|_| gate.held(now) < spread.room(record, places_max) as usize) {
-                return Ok(Entry::NotYet(Box::new((gate, ask))));
-            }
-            looks += 1;
-            if !looks.is_multiple_of(per_pause) {
+                (Write::Refused(Denied::Full(held)), _) => held,
+            };
+            let random = self.world.random.next();
+            if !searched && let Some(free) = self.gates.free_record(kind, places_max, now, random).await? {
+                (record, searched) = (free, true);
                 continue;
             }
-            let oldest = pace::oldest(&gate, lease, now);
-            let random = self.world.random.next();
+            let oldest = pace::oldest(&held, lease, now);
             match pace::look(oldest, random) {
-                Some(pause) if looks < PLACE_LOOKS_MAX * per_pause => tokio::time::sleep(pause).await,
+                Some(pause) if looks < PLACE_LOOKS_MAX => tokio::time::sleep(pause).await,
                 _ => return Ok(Entry::Later(pace::wait(oldest, random))),
             }
+            (looks, searched) = (looks + 1, false);
         }
-        Err(StoreError::Contended { what: format!("taking a place of kind `{}`", batch.lane.kind) })
+        Err(StoreError::Contended { what: format!("taking a place of kind `{kind}`") })
+    }
+
+    /// What a batch does whose kind stands still. None: the kind stands still no more.
+    async fn stands_still(
+        &self,
+        batch: &Batch,
+        policy: &Policy,
+        gate: &Gate,
+        wanted: Wanted,
+    ) -> Result<Option<Entry>, StoreError> {
+        let Some(stopped) = &gate.stopped else { return Ok(None) };
+        if self.holds_no_more(gate, policy).await? {
+            return self.forget(gate, stopped, policy).await.map(|()| None);
+        }
+        self.knock(batch, gate, stopped, wanted).await.map(Some)
     }
 
     /// Whether a kind was stopped under another version of its policy. A cached policy may be some seconds old.

@@ -10,6 +10,7 @@ use fanfold::store::batches::{Batch, BatchStatus};
 use uuid::Uuid;
 
 use crate::posted::{Noted, noted};
+use crate::release::freed;
 use crate::step::{Afterwards, NextPart};
 use crate::{Handle, HandleError};
 
@@ -50,7 +51,10 @@ impl Handle {
             let attempt = batch.attempt_of(token).ok_or(PostError::WrongToken(id))?;
             let policy = self.policies.get(&batch.lane.kind).await?;
             let noted = noted(&batch, attempt, &request.members, self.world.now()).map_err(PostError::Refused)?;
-            let Noted { after, results, recorded, ignored } = noted;
+            let Noted { mut after, results, recorded, ignored } = noted;
+            if let Some(policy) = &policy {
+                after.freed = freed(&after, policy);
+            }
             let keeps = policy.as_ref().is_some_and(|policy| policy.keep_results);
             let results = if keeps { results } else { Vec::new() };
             if let Write::Done(after) = self.batches.note(&batch, after, results).await? {

@@ -14,6 +14,7 @@ use fanfold::text::shorten;
 use fanfold_batch_api::{Answer, CallError, Cause};
 
 use crate::outcomes::{Outcomes, Retry};
+use crate::release::freed_of;
 
 /// How an attempt ended.
 #[derive(Clone)]
@@ -77,8 +78,10 @@ pub(crate) fn settle_call(
     let is_left = |slot: &usize| outcomes.is_open(*slot) && !batch.dropped.get(*slot);
     let open: Vec<usize> = before.iter().copied().filter(is_left).collect();
     let parts = parts(batch, put_off, &judged, &before, &open, pause);
+    let silent = outcomes.silent();
     Settlement {
-        silent: outcomes.silent(),
+        freed: freed_of(policy, &outcomes.failed, &batch.dropped, &silent),
+        silent,
         results: if policy.keep_results { std::mem::take(&mut outcomes.results) } else { Vec::new() },
         succeeded: outcomes.succeeded,
         failed: outcomes.failed,

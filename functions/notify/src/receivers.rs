@@ -59,7 +59,7 @@ impl Notify {
         let now = self.world.now();
         let party = Party::Receiver(name.clone());
         let place = Place { party, record: 0, holder: self.world.uuid(), until: now.plus(NOTICE_LEASE) };
-        match self.places.take_any(place, self.places_max, now).await {
+        match self.places.take_any(place, self.places_max, now, self.world.random.next()).await {
             Ok(Some(place)) => {
                 let tried = self.try_each(ready).await;
                 if let Err(error) = self.places.release(&place).await {

@@ -77,11 +77,8 @@ pub const RESULT_RECORDS_PER_READ: usize = 8;
 /// leaves it to the other kinds.
 pub const OTHER_KINDS_SHARE: u32 = 4;
 
-/// Places in one record: so it is below 1 KiB, and each change of it costs one write unit.
+/// Places in one record: they take 675 bytes, so that a change of it mostly costs one write unit.
 pub const PLACES_PER_RECORD: u32 = 15;
-
-/// Records that are looked into at once for a free place, if there are several: where two were full, most are.
-pub const PLACE_RECORDS_PER_LOOK: u32 = 2;
 
 /// Places of dead workers that one write takes away: an expression of some 2 KB, DynamoDB allows 4 KB.
 pub const DEAD_PLACES_MAX: usize = 32;

@@ -1,6 +1,6 @@
-//! Gates: one record per kind. Each call of a kind's batch API takes a place in it, and their number is limited: an API that
-//! hangs holds no more than its kind's places. The breaker uses the same record: while a kind stands still, a place
-//! is given only to a probe. Where a kind has many places, those that the gate has no room for are in further records.
+//! Gates: the places that calls of a kind's batch API take. Their number is limited: an API that hangs holds no more than its
+//! kind's places. The breaker uses the same record: while a kind stands still, a place is given only to a probe. Where a
+//! kind has many places, those that this record has no room for are in further ones.
 
 mod breaker;
 mod further;
@@ -17,6 +17,7 @@ use crate::clock::Timestamp;
 use crate::limits::{DEAD_PLACES_MAX, OTHER_KINDS_SHARE};
 
 pub use self::breaker::RefusedCall;
+pub use self::further::Denied;
 pub use self::record::{Gate, Probe, Stopped};
 
 /// The gates.
@@ -70,7 +71,12 @@ impl Gates {
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn take(&self, place: &Place, places_max: u32, now: Timestamp) -> Result<Write<Gate, Gate>, StoreError> {
+    pub async fn take(
+        &self,
+        place: &Place,
+        places_max: u32,
+        now: Timestamp,
+    ) -> Result<Write<Gate, Denied>, StoreError> {
         self.take_in_time(place, places_max, now, None).await
     }
 
@@ -87,7 +93,7 @@ impl Gates {
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
     pub async fn held(&self, kind: &str, places_max: u32, now: Timestamp) -> Result<usize, StoreError> {
-        let records = self.records(kind, places_max).await?;
+        let records = self.records(kind, places_max, true).await?;
         records.iter().map(|record| Ok(held(&holders(record)?, now))).sum()
     }
 
@@ -97,7 +103,7 @@ impl Gates {
     /// # Errors
     /// The table cannot be read or written, or a record is corrupt.
     pub async fn clear(&self, kind: &str, places_max: u32) -> Result<(), StoreError> {
-        for record in self.records(kind, places_max).await? {
+        for record in self.records(kind, places_max, true).await? {
             let places: Vec<(Uuid, Timestamp)> = holders(&record)?.into_iter().collect();
             for places in places.chunks(DEAD_PLACES_MAX) {
                 self.0.free(Reader::new("locks", ID, &record).text(ID)?.to_owned(), places).await?;
@@ -114,21 +120,19 @@ impl Gates {
     /// # Errors
     /// The table cannot be written, or a record is corrupt.
     pub async fn keep_place(&self, place: &Place, places_max: u32) -> Result<(), StoreError> {
-        let now = self.table().world.now();
-        for record in 0..self.spread().records(places_max) {
-            let place = Place { record, ..place.clone() };
-            if self.0.ask(&place, places_max, now, None).await?.is_done() {
-                return Ok(());
-            }
+        // The same records, in the same order, for the same call.
+        let random = u64::try_from(place.holder.as_u128() >> 64).unwrap_or_default();
+        if self.0.take_any(place.clone(), places_max, self.table().world.now(), random).await?.is_some() {
+            return Ok(());
         }
         self.0.of(place).set(MY_PLACE, time(place.until)).send().await.map(|_| ())
     }
 
-    /// The records that a kind's `places_max` places are in; those never used are left out.
-    async fn records(&self, kind: &str, places_max: u32) -> Result<Vec<Item>, StoreError> {
+    /// The records that a kind's `places_max` places are in, in no order; those never used are left out.
+    async fn records(&self, kind: &str, places_max: u32, consistent: bool) -> Result<Vec<Item>, StoreError> {
         let party = Party::Kind(kind.to_owned());
         let keys: Vec<String> = (0..self.spread().records(places_max)).map(|record| party.key_of(record)).collect();
-        self.table().get_many(ID, &keys, &[], true).await
+        self.table().get_many(ID, &keys, &[], consistent).await
     }
 
     fn table(&self) -> &Table {

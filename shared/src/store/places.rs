@@ -14,11 +14,11 @@ use uuid::Uuid;
 use crate::aws::attributes::{Reader, expiry, number, text, time};
 use crate::aws::{Change, Item, StoreError, Table, Write};
 use crate::clock::Timestamp;
-use crate::limits::{CONTENTION_TRIES_MAX, DEAD_PLACES_MAX, PLACE_RECORDS_PER_LOOK, PLACES_RETENTION};
+use crate::limits::{CONTENTION_TRIES_MAX, DEAD_PLACES_MAX, PLACES_RETENTION};
 use crate::pacing::{Ask, Verdict};
 use crate::store::pace;
 
-pub use self::spread::Spread;
+pub use self::spread::{Spread, pick};
 
 /// The prefix of the keys of these records. No lane has it, since a kind has no `/`.
 pub(crate) const PREFIX: &str = "places/";
@@ -111,7 +111,7 @@ impl Places {
         Self { spread, ..self }
     }
 
-    /// Takes a place in its record, if fewer are held there than it has of the party's `places_max`. Places whose lease ended make room, some of them in each write. A holder
+    /// Takes a place in its record, if that has one free: the party has `places_max` in all. Places whose lease ended make room, some of them in each write. A holder
     /// that has one already keeps it, until its new lease ends. False: all are taken.
     ///
     /// # Errors
@@ -120,14 +120,18 @@ impl Places {
         Ok(self.ask(place, places_max, now, None).await?.is_done())
     }
 
-    /// Looks for a free place in some of the party's records, beginning with a random one. Returns the place, if it found one.
+    /// Takes a place in one of the party's records, beginning with a random one. Returns it, unless all are taken.
     ///
     /// # Errors
     /// See [`Self::take`].
-    pub async fn take_any(&self, place: Place, places_max: u32, now: Timestamp) -> Result<Option<Place>, StoreError> {
-        let random = self.table.world.random.next();
-        for look in 0..PLACE_RECORDS_PER_LOOK.min(self.spread.records(places_max)) {
-            let record = self.spread.looked_into(places_max, random, look);
+    pub async fn take_any(
+        &self,
+        place: Place,
+        places_max: u32,
+        now: Timestamp,
+        random: u64,
+    ) -> Result<Option<Place>, StoreError> {
+        for record in self.spread.all(places_max, random) {
             let place = Place { record, ..place.clone() };
             if self.take(&place, places_max, now).await? {
                 return Ok(Some(place));

@@ -7,6 +7,7 @@ use fanfold::aws::Write;
 use fanfold::ids::TaskId;
 use fanfold::limits::{ATTEMPT_MARGIN, CALL_WITHIN, DEAD_PLACES_MAX, PLACES_PER_RECORD};
 use fanfold::messages::TaskRequest;
+use fanfold::store::gates::Denied;
 use fanfold::store::places::{Party, Place};
 use fanfold_batch_api::{Answer, Call};
 use fanfold_sweep::SweepRequest;
@@ -172,8 +173,8 @@ async fn places_of_the_dead_are_taken_when_their_leases_end() {
     }
     let late = place(dead);
     let taken = stack.gates.take(&late, dead as u32, stack.world.now()).await.unwrap();
-    let Write::Refused(gate) = taken else { panic!("all are taken") };
-    assert_eq!(gate.places.len(), dead);
+    let Write::Refused(Denied::Full(held)) = taken else { panic!("all are taken") };
+    assert_eq!(held.len(), dead);
     tokio::time::sleep(TIMEOUT * 2).await;
     let now = stack.world.now();
     // Of few places all are to be cleared before there is room.

@@ -194,9 +194,11 @@ async fn fails_without_a_policy(crash: Crash) -> Option<bool> {
     let struck = stack.crash.struck()?;
     let recorded = stack.all_batches().await[0].failed.count() == 1;
     stack.delete_policy("parcel").await;
-    stack.minutes(20).await;
+    stack.minutes(6).await;
+    let lock = stack.locks.get(&stack.all_batches().await[0].lane).await.unwrap();
+    assert_eq!(lock.idle(), recorded, "{struck}: {lock:?}");
     stack.put_policy(parcel()).await;
-    stack.minutes(20).await;
+    stack.minutes(6).await;
     stack.drain().await;
     let batch = &stack.assert_settled(&ids, 10).await[&ids[0]];
     assert_eq!(batch.failed.count(), 1);

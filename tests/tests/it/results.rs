@@ -109,6 +109,7 @@ async fn a_result_without_a_recorded_success_is_never_shown() {
         succeeded: Bits::ones(2),
         failed: Bits::default(),
         silent: Bits::default(),
+        freed: Bits::default(),
         errors: Vec::new(),
         codes: Vec::new(),
         results: vec![(0, "\"late\"".to_owned()), (1, "\"late\"".to_owned())],

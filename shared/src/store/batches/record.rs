@@ -79,6 +79,8 @@ pub struct Batch {
     pub dropped: Bits,
     /// Slots without a success for which a call may have worked all the same. Those that failed so have no clear answer.
     pub silent: Bits,
+    /// Slots whose keys are free, as the policy said when their outcomes were recorded. It may be deleted before they are released.
+    pub freed: Bits,
     /// Why slots failed: each different error with its slots.
     pub errors: Vec<(String, Bits)>,
     /// The codes of errors of slots that failed: each different code with its slots.
@@ -170,6 +172,7 @@ impl Batch {
             failed: Bits::default(),
             dropped: Bits::default(),
             silent: Bits::default(),
+            freed: Bits::default(),
             errors: Vec::new(),
             codes: Vec::new(),
             results: ResultList::default(),
@@ -214,6 +217,7 @@ impl Batch {
             ("failed", bits(&self.failed)),
             ("dropped", bits(&self.dropped)),
             ("silent", bits(&self.silent)),
+            ("freed", bits(&self.freed)),
             ("errors", by_text(&self.errors)),
             ("codes", by_text(&self.codes)),
             ("results", (!self.results.is_empty()).then(|| binary(&self.results.pack()))),
@@ -255,6 +259,7 @@ impl Batch {
             failed: reader.bits("failed")?,
             dropped: reader.bits("dropped")?,
             silent: reader.bits("silent")?,
+            freed: reader.bits("freed")?,
             errors: read_by_text(item, &reader, "errors")?,
             codes: read_by_text(item, &reader, "codes")?,
             results: ResultList::unpack(reader.bytes("results")?).map_err(|error| reader.corrupt("results", error))?,

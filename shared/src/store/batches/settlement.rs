@@ -17,6 +17,8 @@ pub struct Settlement {
     pub failed: Bits,
     /// Slots without a success for which a call may have worked all the same: it was not answered, or not clearly.
     pub silent: Bits,
+    /// Slots whose keys are free by now, as the policy says.
+    pub freed: Bits,
     /// Attempts that do not count, perhaps this one among them.
     pub refused: u32,
     /// Why, now and before.
@@ -44,6 +46,7 @@ impl Settlement {
             succeeded: self.succeeded,
             failed: self.failed,
             silent: self.silent,
+            freed: self.freed,
             errors: self.errors,
             codes: self.codes,
             results,
@@ -110,6 +113,7 @@ mod tests {
             succeeded: Bits::ones(2),
             failed: Bits::from_iter([3]),
             silent: Bits::from_iter([4]),
+            freed: Bits::from_iter([3]),
             refused: 1,
             errors: vec![("too heavy".to_owned(), Bits::from_iter([3]))],
             codes: vec![("E3".to_owned(), Bits::from_iter([3]))],

@@ -34,29 +34,26 @@ impl Gates {
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn refuse(&self, place: &Place, refusal: RefusedCall<'_>) -> Result<Option<Gate>, StoreError> {
+        if place.record != 0 {
+            return self.refuse_further(place, refusal).await;
+        }
         let before = match self.count(place, refusal).await? {
             Write::Done(gate) => return Ok(Some(gate)),
             Write::Refused(before) => before,
         };
-        let Some(before) = before else { return Ok(None) };
-        if before.stopped.is_some() {
-            return self.release(place).await.map(|()| None);
+        let Some(before) = before.filter(|gate| gate.places.contains_key(&place.holder)) else { return Ok(None) };
+        if before.stopped.is_none() {
+            self.forget_refusals(&before).await?;
+            if let Write::Done(gate) = self.count(place, refusal).await? {
+                return Ok(Some(gate));
+            }
         }
-        self.forget_refusals(&before).await?;
-        Ok(self.count(place, refusal).await?.done())
+        self.release(place).await.map(|()| None)
     }
 
-    /// Counts a refusal, on condition that refusals counted before were answered to the same version of the policy. Refused
-    /// without a gate: the place was lost before.
+    /// Counts a refusal, on condition that refusals counted before were answered to the same version of the policy.
     async fn count(&self, place: &Place, refusal: RefusedCall<'_>) -> Result<Write<Gate, Option<Gate>>, StoreError> {
-        if place.record != 0 {
-            return self.count_further(place, refusal).await;
-        }
-        let change = counts(self.0.if_held(place).remove([MY_PLACE]), refusal);
-        Ok(match change.send_for_new().await?.decode(Gate::decode)? {
-            Write::Refused(gate) => Write::Refused(gate.filter(|gate| gate.places.contains_key(&place.holder))),
-            done => done,
-        })
+        counts(self.0.if_held(place).remove([MY_PLACE]), refusal).send_for_new().await?.decode(Gate::decode)
     }
 
     /// Whether so many calls in a row were refused that the kind, which has `places_max` places, is to stand still.
@@ -75,7 +72,7 @@ impl Gates {
     }
 
     /// Forgets the refusals that were counted for another version of the policy.
-    async fn forget_refusals(&self, gate: &Gate) -> Result<(), StoreError> {
+    pub(super) async fn forget_refusals(&self, gate: &Gate) -> Result<(), StoreError> {
         let Some(version) = gate.version else { return Ok(()) };
         let change = self
             .change(&gate.kind)
@@ -120,7 +117,7 @@ impl Gates {
         self.0.if_held(place).remove([MY_PLACE, REFUSALS, TARGETS]).send().await.map(|_| ())
     }
 
-    /// Takes the probe, with a place in the gate, of a kind that stands still: of several workers that try, one wins. `pace`: the same
+    /// Takes the probe of a kind that stands still, with a place in its gate: of several workers that try, one wins. `pace`: the same
     /// write also takes a time of the kind's rate. Returns the gate, or nothing if another worker took the probe.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::{Gate, Gates, Place, key};
+use super::{Denied, Gate, Gates, Place, key};
 use crate::aws::{Change, StoreError, Write};
 use crate::clock::Timestamp;
 use crate::pacing::{Ask, Bucket, CallTime, Micros};
@@ -10,8 +10,7 @@ use crate::store::pace::{self, Paced};
 use crate::store::places::ID;
 
 impl Gates {
-    /// Takes a place, as [`Gates::take`] does, and a time for its holder's call. Refused: no place is free in this record, the
-    /// kind stands still, or the rate has no time for the call; the gate shows which. Its places are those of this record.
+    /// Takes a place, as [`Gates::take`] does, and a time for its holder's call.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -21,13 +20,20 @@ impl Gates {
         places_max: u32,
         now: Timestamp,
         ask: Option<&Ask>,
-    ) -> Result<Write<Gate, Gate>, StoreError> {
+    ) -> Result<Write<Gate, Denied>, StoreError> {
         if place.record != 0 {
             return self.take_further(place, places_max, now, ask).await;
         }
         Ok(match self.0.ask(place, places_max, now, ask).await? {
             Write::Done(item) => Write::Done(Gate::decode(&item)?),
-            Write::Refused(item) => Write::Refused(Gate::decode(&item)?),
+            Write::Refused(item) => {
+                let (gate, room) = (Gate::decode(&item)?, self.spread().room(place.record, places_max));
+                Write::Refused(match gate.held(now) >= room as usize {
+                    _ if gate.stopped.is_some() => Denied::StandsStill(Box::new(gate)),
+                    true => Denied::Full(gate.places),
+                    false => Denied::NotYet(Box::new(gate)),
+                })
+            }
         })
     }
 

@@ -33,7 +33,7 @@ pub(super) const NOTICE_AT: &str = "notice_at";
 pub struct Gate {
     /// The kind.
     pub kind: String,
-    /// Who holds a place, and until when: in the gate itself, or in the further record that was asked for a place.
+    /// Who holds a place in it, and until when.
     pub places: Holders,
     /// The state of the kind's rate.
     pub pace: Bucket,

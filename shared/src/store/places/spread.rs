@@ -34,19 +34,42 @@ impl Spread {
         places_max.saturating_sub(record.saturating_mul(self.per_record)).min(self.per_record)
     }
 
-    /// The record that the `n`th look for a free place is into. The first is into that of a random place, the next ones
-    /// are into those after it.
+    /// The record of a random place.
     #[must_use]
-    pub fn looked_into(self, places_max: u32, random: u64, n: u32) -> u32 {
-        let place = u32::try_from(random % u64::from(places_max.max(1))).unwrap_or(0);
-        (place / self.per_record).wrapping_add(n) % self.records(places_max)
+    pub fn any(self, places_max: u32, random: u64) -> u32 {
+        u32::try_from(random % u64::from(places_max.max(1))).unwrap_or(0) / self.per_record
     }
+
+    /// Each record once, beginning with that of a random place.
+    pub fn all(self, places_max: u32, random: u64) -> impl Iterator<Item = u32> {
+        let (first, records) = (self.any(places_max, random), self.records(places_max));
+        (0..records).map(move |n| (first + n) % records)
+    }
+}
+
+/// A random one of the free places: its record. `free`: how many each record has.
+#[must_use]
+pub fn pick(free: &[u32], random: u64) -> Option<u32> {
+    let all: u64 = free.iter().map(|free| u64::from(*free)).sum();
+    let mut left = random.checked_rem(all)?;
+    let record = free.iter().position(|free| {
+        let here = left < u64::from(*free);
+        left = left.saturating_sub(u64::from(*free));
+        here
+    });
+    record.and_then(|record| u32::try_from(record).ok())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_record_is_picked_by_what_it_has() {
+        let picked: Vec<Option<u32>> = (0..4).map(|random| pick(&[0, 1, 3], random)).collect();
+        assert_eq!(picked, [Some(1), Some(2), Some(2), Some(2)]);
+    }
 
     #[test]
     fn few_places_are_in_one_record() {
@@ -66,12 +89,20 @@ mod tests {
         }
 
         #[test]
-        fn every_record_is_looked_into(per_record in 1_u32..40, places in 1_u32..1_000, random: u64) {
+        fn all_records_come_once(per_record in 1_u32..40, places in 1_u32..1_000, random: u64) {
             let spread = Spread::of(per_record);
-            let records = spread.records(places);
-            let mut looked: Vec<u32> = (0..records).map(|n| spread.looked_into(places, random, n)).collect();
-            looked.sort_unstable();
-            prop_assert_eq!(looked, (0..records).collect::<Vec<_>>());
+            let mut all: Vec<u32> = spread.all(places, random).collect();
+            prop_assert_eq!(all.first(), Some(&spread.any(places, random)));
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..spread.records(places)).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn a_record_with_a_free_place_is_picked(free in prop::collection::vec(0_u32..3, 0..9), random: u64) {
+            match pick(&free, random) {
+                Some(record) => prop_assert!(free[record as usize] > 0),
+                None => prop_assert!(free.iter().all(|free| *free == 0)),
+            }
         }
     }
 }

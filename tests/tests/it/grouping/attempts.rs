@@ -57,6 +57,7 @@ async fn an_answer_after_the_lease_does_not_count_twice() {
     let late = fanfold::store::batches::Settlement {
         succeeded: fanfold::bits::Bits::default(),
         silent: fanfold::bits::Bits::default(),
+        freed: fanfold::bits::Bits::default(),
         failed: fanfold::bits::Bits::ones(2),
         errors: vec![("too late".to_owned(), fanfold::bits::Bits::ones(2))],
         refused: 0,

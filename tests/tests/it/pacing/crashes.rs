@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanfold::limits::PLACES_PER_RECORD;
 use fanfold_batch_api::{Answer, CallError};
 use fanfold_tests::{
     Counted, Crash, Moment, QueueName, ScriptedApi, Seen, TestStack, at_every_request, deaths, members, order, policy,
@@ -29,6 +30,15 @@ fn assert_kept(stack: &TestStack) {
 }
 
 async fn run(crash: Crash) -> Option<String> {
+    run_with(crash, PLACES_PER_RECORD).await
+}
+
+/// The same with a record for each of the kind's two places.
+async fn run_in_two_records(crash: Crash) -> Option<String> {
+    run_with(crash, 1).await
+}
+
+async fn run_with(crash: Crash, per_record: u32) -> Option<String> {
     let api = ScriptedApi::slow(
         |_| Duration::from_millis(200),
         |call| match call.attempt {
@@ -36,7 +46,7 @@ async fn run(crash: Crash) -> Option<String> {
             _ => Ok(Answer::AllSucceeded),
         },
     );
-    let stack = TestStack::new(rates(), api, crash).await;
+    let stack = TestStack::with_places_per_record(rates(), api, crash, per_record).await;
     let tasks: Vec<_> = (0..12).map(|n| order(None, if n % 3 == 0 { "900" } else { "117" }, n)).collect();
     let registered = stack.insist(async || stack.register.register(tasks.clone(), "a").await).await;
     let tasks: Vec<_> = registered.into_iter().map(|task| task.id).collect();
@@ -54,6 +64,14 @@ deaths!(
     dies_before_a_request: Before,
     dies_after_a_request: After,
     loses_an_answer: AnswerLost,
+);
+
+deaths!(
+    run_in_two_records,
+    40,
+    dies_before_a_request_with_two_records: Before,
+    dies_after_a_request_with_two_records: After,
+    loses_an_answer_with_two_records: AnswerLost,
 );
 
 /// A worker that gets to its call late misses its time, and asks for another.

@@ -109,7 +109,7 @@ async fn hold_together(per_record: u32) {
     // Once a lane has no tasks left, the rates of the others add up to less than the kind's.
     let all_work = lanes.iter().filter_map(|lane| of(lane).iter().map(|seen| seen.at).max()).min().unwrap();
     let used = kind.used(&seen.iter().filter(|seen| seen.at <= all_work).cloned().collect::<Vec<_>>(), members);
-    assert!(used > 0.9, "{used}");
+    assert!(used > 0.9, "{per_record} places per record: {used}");
     for lane in lanes {
         Counted { a_second: 15.0, burst: 3.0 }.assert_kept(&of(lane), members);
     }

@@ -16,7 +16,7 @@ fn any_answered_batch() -> impl Strategy<Value = Batch> {
         (any_id(), "[a-z]{1,9}:(0|[1-9][0-9]?):[a-zA-Z:]{0,9}", any_status(), items),
         any::<[u32; 4]>(),
         prop::array::uniform6(prop::option::of(any_time())),
-        prop::array::uniform4(any_bits()),
+        prop::array::uniform5(any_bits()),
         (texts(), texts(), any_results(), prop::option::of(".{0,9}"), any_notice()),
         (prop::array::uniform2(any_time()), any_turns(), any::<u64>(), any_parts()),
     )
@@ -24,7 +24,7 @@ fn any_answered_batch() -> impl Strategy<Value = Batch> {
             let (id, lane, status, (fanout, group, items)) = named;
             let [attempts, ended, lost, refused] = counts;
             let [begun_at, lease_until, retry_at, woken_at, held_at, kept_at] = times;
-            let [succeeded, failed, dropped, silent] = slots;
+            let [succeeded, failed, dropped, silent, freed] = slots;
             let ((errors, codes, results, last_error, notice), [created_at, updated_at]) = (said, dates);
             let members = items.into_iter().map(|index| TaskId::Item(ItemId { fanout, group, index }));
             let members = Members::new(members);
@@ -50,6 +50,7 @@ fn any_answered_batch() -> impl Strategy<Value = Batch> {
                 failed,
                 dropped,
                 silent,
+                freed,
                 errors,
                 codes,
                 results,
