@@ -9,7 +9,7 @@ use super::{Gate, Gates, Party, Place, RefusedCall, key};
 use crate::aws::attributes::{Reader, text};
 use crate::aws::{StoreError, Write};
 use crate::clock::Timestamp;
-use crate::pacing::{Ask, Bucket};
+use crate::pacing::{Ask, Bucket, Verdict};
 use crate::store::pace::{self, Paced};
 use crate::store::places::{Holders, ID, MY_PLACE, PLACES, STOPPED_AT, held, holders, pick};
 
@@ -37,7 +37,14 @@ impl Gates {
         if gate.stopped.is_some() {
             return Ok(Write::Refused(Denied::StandsStill(Box::new(gate))));
         }
-        // The place comes first: a batch that gets a turn without one would be likely to miss it.
+        // Places are not taken in vain, since they are few. Nor does a batch get a turn where all are held: it would miss it.
+        if ask.is_some_and(|ask| gate.pace.verdict(ask) != Verdict::Go) {
+            let free = self.free_record(&gate.kind, places_max, now, 0).await?;
+            return Ok(Write::Refused(match free {
+                Some(_) => Denied::NotYet(Box::new(gate)),
+                None => Denied::Full(gate.places),
+            }));
+        }
         if let Write::Refused(item) = self.0.ask(place, places_max, now, None).await? {
             return Ok(Write::Refused(Denied::Full(holders(&item)?)));
         }

@@ -88,15 +88,15 @@ async fn a_lane_is_remembered_until_its_rate_has_refilled() {
 
 #[tokio::test(start_paused = true)]
 async fn the_rates_of_lanes_and_of_their_kind_hold_together() {
-    for per_record in [PLACES_PER_RECORD, 5] {
-        hold_together(per_record).await;
+    for (per_record, max_in_flight) in [(PLACES_PER_RECORD, 6), (5, 3)] {
+        hold_together(per_record, max_in_flight).await;
     }
 }
 
-async fn hold_together(per_record: u32) {
+async fn hold_together(per_record: u32, max_in_flight: u32) {
     let rate = json!({
         "lane_rate": {"tasks": 15, "per": "second"}, "kind_rate": {"tasks": 40, "per": "second"},
-        "max_batch": 3, "max_in_flight": 6,
+        "max_batch": 3, "max_in_flight": max_in_flight,
     });
     let api = taking(Duration::from_millis(30));
     let stack = TestStack::with_places_per_record(policy(rate), api, Crash::never(), per_record).await;
