@@ -48,7 +48,7 @@ pub fn lane_overdue(hold: Hold, registered: Timestamp, horizon: Timestamp) -> bo
 /// What a batch's message may wait for, beside its own time.
 #[derive(Clone, Copy, Debug)]
 pub struct Circumstances<'a> {
-    /// The gate of the batch's kind. If it is full, so are most of the kind's further records.
+    /// The gate of the batch's kind. If it is full, the kind's further records mostly are, too.
     pub gate: Option<&'a Gate>,
     /// The effect of switches on its lane.
     pub hold: Hold,
