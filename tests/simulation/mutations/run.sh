@@ -16,9 +16,10 @@ build="cargo build --quiet --release -p fanfold-simulation --target-dir $work/ta
 own=$(sed -n 's/^name = "\(fanfold[a-z-]*\)"$/--config profile.release.package.\1.opt-level=0/p' "$root/Cargo.lock")
 [ $# -gt 0 ] || set -- "$here"/*.patch
 began=$PWD
+# With times of now (`m`): what the run before built of other patches must not count as up to date.
 rm -rf "$work/tree"
 mkdir -p "$work/tree"
-(cd "$root" && tar cf - --exclude=./target --exclude=./.git --exclude=./.aws-sam .) | (cd "$work/tree" && tar xf -)
+(cd "$root" && tar cf - --exclude=./target --exclude=./.git --exclude=./.aws-sam .) | (cd "$work/tree" && tar xmf -)
 cd "$work/tree" || exit 1
 survivors=0
 for patch in "$@"; do
