@@ -24,16 +24,15 @@ impl Sum {
     }
 }
 
-/// Explores the cases with these names, or all, but for those to be left out.
+/// Explores the cases with these names, or all.
 pub(crate) fn small(names: &[String], args: &Args) -> ExitCode {
     let all = cases();
-    if let Some(name) = names.iter().chain(&args.without).find(|name| all.iter().all(|case| case.name != **name)) {
+    if let Some(name) = names.iter().find(|name| all.iter().all(|case| case.name != **name)) {
         let names: Vec<&str> = all.iter().map(|case| case.name).collect();
         eprintln!("there is no case `{name}`, there are {}", names.join(", "));
         return ExitCode::FAILURE;
     }
-    let is_among = |names: &[String], case: &Case| names.iter().any(|name| name == case.name);
-    let wanted = |case: &&Case| (names.is_empty() || is_among(names, case)) && !is_among(&args.without, case);
+    let wanted = |case: &&Case| names.is_empty() || names.iter().any(|name| name == case.name);
     let chosen: Vec<&Case> = all.iter().filter(wanted).collect();
     println!("{:<34}{:>10}{:>10}{:>10}{:>10}{:>8}{:>8}", "", "schedules", "whole", "seen", "commute", "ends", "s");
     let (next, sum) = (AtomicUsize::new(0), Mutex::new(Sum::default()));

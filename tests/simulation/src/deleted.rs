@@ -82,7 +82,7 @@ async fn delete(clients: &Clients, kind: &str, forced: bool) -> Option<u16> {
         let path = path.clone();
         async move {
             let request = Request::delete(path).body(Body::empty()).map_err(|_| Unanswered(400))?;
-            let answer = steps.routes.clone().oneshot(request).await.map_err(|_| Unanswered(500))?;
+            let answer = steps.routes().oneshot(request).await.map_err(|_| Unanswered(500))?;
             match answer.status().as_u16() {
                 status @ (200 | 404 | 409) => Ok(status),
                 status => Err(Unanswered(status)),

@@ -169,7 +169,7 @@ async fn ask(clients: &Clients, method: Method, path: String, body: Option<Value
             let wrong = |status| Unexpected(status, Value::Null);
             let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
             let request = HttpRequest::builder().method(method).uri(path).body(body).map_err(|_| wrong(400))?;
-            let answer = steps.routes.clone().oneshot(request).await.map_err(|_| wrong(500))?;
+            let answer = steps.routes().oneshot(request).await.map_err(|_| wrong(500))?;
             match answer.status().as_u16() {
                 status @ (200 | 404 | 409) => Ok(status),
                 status => Err(wrong(status)),

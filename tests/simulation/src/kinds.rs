@@ -1,11 +1,13 @@
 //! Kinds that stop and go on: each change is counted, begins a notice of its own, and the latest one is delivered in the end.
 
+use fanfold::clock::Timestamp;
 use fanfold::notice::{Event, Notice};
 use fanfold::store::gates::Gates;
 use fanfold_local::Engine;
 use serde_json::Value;
 
 use crate::check::table;
+use crate::clock;
 use crate::lock;
 use crate::model::Model;
 use crate::sim::Sim;
@@ -21,6 +23,11 @@ pub(crate) fn transition(sim: &Sim, kind: &str, earlier: &Value, now: &Value) ->
     }
     let over = |gate: &Value| !gate["notified"].is_null() || !gate["undeliverable"].is_null();
     if !changed {
+        if let Some(until) = left_without_a_word(earlier, now)
+            && clock::right(sim.start).plus(sim.plan.skew) < until
+        {
+            return Some(format!("the probe until {} is over, and nobody says how it went", until.0));
+        }
         return (over(earlier) && !over(now) && earlier["undeliverable"].is_null())
             .then(|| "is to be reported again".to_owned());
     }
@@ -29,6 +36,20 @@ pub(crate) fn transition(sim: &Sim, kind: &str, earlier: &Value, now: &Value) ->
     let begins =
         !now["notice_due"].is_null() && !over(now) && now["notice_tries"].is_null() && now["notice_lease"].is_null();
     (notify != begins).then(|| format!("changed, and is to be reported: {begins}, wanted: {notify}"))
+}
+
+/// The end of the lease of a probe whose place is gone, though it counts as made until then. Only when that is over may others take
+/// the place away.
+fn left_without_a_word(earlier: &Value, now: &Value) -> Option<Timestamp> {
+    let probing = earlier["probing"].as_object()?;
+    let has_place = |gate: &Value| {
+        gate["places"]["M"]
+            .as_object()
+            .is_some_and(|places| places.values().any(|until| until.as_object() == Some(probing)))
+    };
+    let left = earlier["probing"] == now["probing"] && has_place(earlier) && !has_place(now);
+    let until = left.then(|| earlier["probing"]["N"].as_str()?.parse().ok()).flatten()?;
+    Some(Timestamp(until))
 }
 
 /// Every kind's latest change was reported where its policy says so, and of no other kind anything.

@@ -44,9 +44,6 @@ struct Args {
     /// Runs every schedule of small cases in place of seeds: of those that are named, or of all.
     #[arg(long, num_args = 0.., value_name = "CASE")]
     small: Option<Vec<String>>,
-    /// Small cases to leave out.
-    #[arg(long, value_delimiter = ',', value_name = "CASES", requires = "small")]
-    without: Vec<String>,
     /// Faults in one schedule of a small case at most.
     #[arg(long, default_value_t = 1)]
     faults: usize,

@@ -82,7 +82,7 @@ async fn read(clients: &Arc<Clients>, path: &str) -> bool {
     let run = clients.cluster.run(lease, "api", TIMEOUT, move |steps| {
         async move {
             let request = Request::get(asked).body(Body::empty()).map_err(|error| error.to_string())?;
-            let answer = steps.routes.clone().oneshot(request).await.map_err(|error| error.to_string())?;
+            let answer = steps.routes().oneshot(request).await.map_err(|error| error.to_string())?;
             let status = answer.status();
             let body = to_bytes(answer.into_body(), usize::MAX).await.map_err(|error| error.to_string())?;
             Ok::<_, String>((status, serde_json::from_slice::<Value>(&body).unwrap_or_default()))

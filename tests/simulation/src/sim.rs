@@ -135,10 +135,10 @@ impl Sim {
     }
 
     /// The same, but nothing happens by chance: what becomes of requests is decided at a gate.
-    pub(crate) fn behind(self, gate: Arc<Gate>) -> Self {
+    pub(crate) fn behind(self, gate: Arc<Gate>, spread: Spread) -> Self {
         self.healed.store(true, Ordering::Relaxed);
         self.rest();
-        Self { gate: Some(gate), gathering: None, spread: Spread::default(), ..self }
+        Self { gate: Some(gate), gathering: None, spread, ..self }
     }
 
     /// Faults stop; workers still die, but only so often.

@@ -1,6 +1,6 @@
 //! The steps as one worker's process has them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use fanfold::config::{ConfigError, Surroundings};
@@ -31,8 +31,8 @@ pub(crate) struct Steps {
     /// What an operator works with.
     pub(crate) control: Control,
     pub(crate) cancelling: Cancelling,
-    /// The routes of the step `api`.
-    pub(crate) routes: Router,
+    /// The routes of the step `api`: most workers need none, and building them takes longest.
+    routes: OnceLock<Router>,
 }
 
 impl Steps {
@@ -56,9 +56,14 @@ impl Steps {
             policies: Policies::new(surroundings.table("POLICIES_TABLE")?),
             control: Control::from_environment(surroundings)?,
             cancelling: Cancelling::from_environment(surroundings)?,
-            routes: fanfold_api::router(Arc::clone(&all.api)),
+            routes: OnceLock::new(),
             all,
         })
+    }
+
+    /// The routes of the step `api`.
+    pub(crate) fn routes(&self) -> Router {
+        self.routes.get_or_init(|| fanfold_api::router(Arc::clone(&self.all.api))).clone()
     }
 
     /// The step behind a queue, and its name.

@@ -8,6 +8,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, PutRequest, WriteRequest};
 use aws_smithy_types::base64;
+use fanfold::store::places::Spread;
 use fanfold_local::{Engine, Template};
 use serde_json::Value;
 
@@ -91,6 +92,13 @@ impl Ground {
     pub(crate) fn plan(&self) -> FaultPlan {
         let skew = self.actors.iter().map(|actor| actor.ahead).max().unwrap_or_default();
         FaultPlan { skew, sweep_every: Duration::from_secs(60), ..FaultPlan::default() }
+    }
+
+    /// How the places of its kind are spread: where a case limits its calls, each has a record of its own.
+    pub(crate) fn spread(&self) -> Spread {
+        let limits =
+            self.scenario.kinds.iter().flat_map(|kind| &kind.versions).any(|(_, policy)| policy.max_calls.is_some());
+        if limits { Spread::of(1) } else { Spread::default() }
     }
 
     /// Begins a schedule. The tables are still as the one before left them.

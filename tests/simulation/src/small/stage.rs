@@ -156,7 +156,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(ground: &Ground, gate: Arc<Gate>) -> Result<Self, String> {
-        let sim = Arc::new(Sim::new(SEED, ground.plan(), ground.template).behind(Arc::clone(&gate)));
+        let sim = Arc::new(Sim::new(SEED, ground.plan(), ground.template).behind(Arc::clone(&gate), ground.spread()));
         let workers = ground.scenario.workers;
         let cluster = Arc::new(Cluster::new(&sim, &ground.engine, workers, ground.scenario.mood.clone())?);
         let clients = Clients::new(&cluster, ground.scenario.clone());

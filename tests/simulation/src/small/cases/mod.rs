@@ -8,6 +8,7 @@ mod fails;
 mod groups;
 mod handles;
 mod looks;
+mod policies;
 mod registers;
 
 use fanfold::ids::{ItemId, TaskId, derived, expand};
@@ -29,7 +30,7 @@ const KIND: &str = "kind0";
 /// Every case.
 #[must_use]
 pub fn cases() -> Vec<Case> {
-    let of_tasks = [registers::CASES, groups::CASES, handles::CASES];
+    let of_tasks = [registers::CASES, groups::CASES, handles::CASES, policies::CASES];
     let of_fanouts = [acks::CASES, cancels::CASES, fails::CASES, counts::CASES, looks::CASES, expires::CASES];
     [of_tasks.concat(), of_fanouts.concat()].concat()
 }
