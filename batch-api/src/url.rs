@@ -13,7 +13,9 @@ use fanfold::limits::EXCERPT_BYTES_MAX;
 use fanfold::text::{beginning, shorten};
 use fanfold_http_client::aws::{Aws, ERROR_TYPE, Unsigned};
 use fanfold_http_client::{Guard, HttpClient, NoAnswer, NotBegun, retry_after};
-use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::header::{
+    ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, TRANSFER_ENCODING,
+};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Map, Value};
 
@@ -156,6 +158,10 @@ impl UrlCaller {
             let readings = readings.map_err(|error| CallError { retry_after: retry_after(&headers), ..error })?;
             return Ok(readings.into_answer(call).asking_for(self.delay(&headers)));
         }
+        if said.is_empty() && !says_its_length(status, &headers) {
+            let message = "the answer ended without a body; an empty one needs `Content-Length: 0` or the status 204";
+            return Err(CallError::new(Cause::Silence, message));
+        }
         let answer = Answer::read_success(status.as_u16(), &said, call)?;
         let answer = match mapping {
             Some(mapping) => mapping.complete(answer, call),
@@ -215,6 +221,12 @@ impl UrlCaller {
             }
         })
     }
+}
+
+/// Whether an answer says how long its body is (RFC 9112, section 6.3). If only the end of the connection says that it is over, the
+/// server may have died before it wrote the body.
+fn says_its_length(status: StatusCode, headers: &HeaderMap) -> bool {
+    status == StatusCode::NO_CONTENT || headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING)
 }
 
 /// The error of an answer that is no success.

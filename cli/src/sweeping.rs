@@ -110,7 +110,7 @@ mod tests {
             let gate = sweeping.gates.get_many(&["parcel"]).await.unwrap().remove(0);
             let stopped = gate.stopped.clone().unwrap();
             assert!(sweeping.gates.take_probe(&place, &gate, &stopped, 5, None).await.unwrap().is_some());
-            assert!(sweeping.gates.resume(&place, None).await.unwrap());
+            assert!(sweeping.gates.resume(&place, &gate, None).await.unwrap());
         }
     }
 

@@ -40,11 +40,6 @@ impl Handle {
         if !batch.may_begin(message.attempt, self.world.now()) {
             return self.continue_from_record(&batch, message.more).await;
         }
-        let held = self.policies.hold(&batch.lane).await?.paused;
-        if held && !self.nothing_left(&batch).await? {
-            // When the lane is resumed, the batch's message is sent again.
-            return Ok(Afterwards::Waits);
-        }
         // SQS delays by 15 minutes at most, and by whole seconds.
         match batch.retry_at.unwrap_or_default().since(self.world.now()) {
             left if left < DELAY_MIN => tokio::time::sleep(left).await,
@@ -57,6 +52,11 @@ impl Handle {
                 true => self.drop_all(message, policy).await,
                 false => self.come_later(&batch, message, wait).await,
             };
+        }
+        let held = self.policies.hold(&batch.lane).await?.paused;
+        if held && !self.nothing_left(&batch).await? {
+            // When the lane is resumed, the messages of batches whose time has come are sent again.
+            return Ok(Afterwards::Waits);
         }
         let mut pass = match self.enter(&batch, policy).await? {
             Entry::Pass(pass) => *pass,
@@ -120,6 +120,7 @@ impl Handle {
             Uncalled::Begun(batch) => *batch,
             Uncalled::Overtaken(then) => return Ok(then),
         };
+        let Some(batch) = self.drop_any(batch).await? else { return Ok(Afterwards::Waits) };
         let result = Err(CallError::new(Cause::NotMade, gave_up_waiting(answer)));
         self.end(batch, policy, EndedAttempt { result, gone: BTreeSet::new(), put_off: None }, message.more).await
     }

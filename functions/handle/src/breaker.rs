@@ -104,7 +104,7 @@ impl Handle {
     async fn resume_kind(&self, called: &Called<'_>) -> Result<(), StoreError> {
         let (kind, now) = (called.kind(), self.world.now());
         let notice_at = notice_at(&called.pass.gate, called.policy, now);
-        if self.gates.resume(&called.pass.place, notice_at).await? {
+        if self.gates.resume(&called.pass.place, &called.pass.gate, notice_at).await? {
             tracing::warn!(kind, "the batch API works again: the kind resumes");
             metrics::counter!(KINDS_RESUMED).increment(1);
             self.hint_notice(kind, notice_at, now).await;

@@ -34,13 +34,23 @@ impl Handle {
     /// only if some of these are cut short, of all that are left. None: another attempt overtook this one.
     pub(crate) async fn drop_some(&self, batch: Batch) -> Result<Option<Batch>, StoreError> {
         let called = batch.called();
-        let mut slots = self.cut_short(&batch, called.clone()).await?;
+        let slots = self.cut_short(&batch, called.clone()).await?;
         if slots.is_zero() {
             return Ok(Some(batch));
         }
         if called.len() < batch.unsettled().len() {
-            slots = self.cut_short(&batch, batch.unsettled()).await?;
+            return self.drop_any(batch).await;
         }
+        self.drop_these(batch, slots).await
+    }
+
+    /// The same for all members that are left.
+    pub(crate) async fn drop_any(&self, batch: Batch) -> Result<Option<Batch>, StoreError> {
+        let slots = self.cut_short(&batch, batch.unsettled()).await?;
+        if slots.is_zero() { Ok(Some(batch)) } else { self.drop_these(batch, slots).await }
+    }
+
+    async fn drop_these(&self, batch: Batch, slots: Bits) -> Result<Option<Batch>, StoreError> {
         let dropped = match self.batches.drop_members(&batch, &slots).await? {
             Write::Done(dropped) => Some(dropped),
             // Outcomes were posted meanwhile: their members are not dropped.

@@ -30,6 +30,16 @@ enum Asked {
     Never(CallError),
 }
 
+/// What came of an open attempt whose time is over.
+enum Deadline {
+    /// The outcomes.
+    Answered(Answer),
+    /// Nothing.
+    Silent,
+    /// Its lane is paused, so nobody asks.
+    Paused,
+}
+
 impl Handle {
     /// The batch API has accepted a call, and answers later. `gone`: slots whose task no longer exists.
     pub(crate) async fn stay_open(
@@ -86,8 +96,10 @@ impl Handle {
             Ok(Answer::Members(Vec::new()))
         } else if later.until <= now {
             match self.answer_at_the_deadline(batch, &policy).await? {
-                Some(answer) => Ok(answer),
-                None => Err(no_outcome(batch, &policy)),
+                Deadline::Answered(answer) => Ok(answer),
+                Deadline::Silent => Err(no_outcome(batch, &policy)),
+                // When the lane is resumed, the batch's message is sent again.
+                Deadline::Paused => return Ok(Afterwards::Waits),
             }
         } else {
             return self.ask_for_answer(batch, &policy, message).await;
@@ -140,15 +152,16 @@ impl Handle {
     }
 
     /// Asks a last time: a worker may have died after it had the answer, and before it wrote the outcomes.
-    async fn answer_at_the_deadline(&self, batch: &Batch, policy: &Policy) -> Result<Option<Answer>, HandleError> {
-        let Some(poll) = batch.poll() else { return Ok(None) };
+    async fn answer_at_the_deadline(&self, batch: &Batch, policy: &Policy) -> Result<Deadline, HandleError> {
+        let Some(poll) = batch.poll() else { return Ok(Deadline::Silent) };
         if self.policies.hold(&batch.lane).await?.paused {
-            return Ok(None);
+            // A fan-out that was cut short does not wait for the end of a pause.
+            return Ok(if self.nothing_left(batch).await? { Deadline::Silent } else { Deadline::Paused });
         }
-        match self.answer_at(batch, policy, &poll.url).await? {
-            Asked::Answered(answer) => Ok(Some(answer)),
-            Asked::NotYet(_) | Asked::Never(_) => Ok(None),
-        }
+        Ok(match self.answer_at(batch, policy, &poll.url).await? {
+            Asked::Answered(answer) => Deadline::Answered(answer),
+            Asked::NotYet(_) | Asked::Never(_) => Deadline::Silent,
+        })
     }
 
     async fn answer_at(&self, batch: &Batch, policy: &Policy, url: &str) -> Result<Asked, HandleError> {

@@ -135,7 +135,7 @@ impl Handle {
         // The probe is taken in the gate itself.
         let place = Place { record: 0, ..place };
         let now = self.world.now();
-        if waited_in_vain(batch, now) {
+        if waited_in_vain(batch, Some(stopped.since), now) {
             return Ok(Entry::GivesUp(stopped.answer.clone()));
         }
         match gate.probe(&batch.lane.target, now) {

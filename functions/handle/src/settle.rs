@@ -55,7 +55,7 @@ pub(crate) fn settle_call(
     let EndedAttempt { result, gone, put_off } = ended;
     let (before, asked) = (open_at_call(batch, slots), asked_by_answer(&result, moment.now));
     // A dev session that hands a batch back says nothing of the batch API.
-    let in_vain = put_off.is_some() && batch.dev_session.is_none() && waited_in_vain(batch, moment.now);
+    let in_vain = put_off.is_some() && batch.dev_session.is_none() && waited_in_vain(batch, None, moment.now);
     let mut outcomes = Outcomes::of(batch);
     let mut called = if in_vain || is_not_made(&result) { before.clone() } else { slots.to_vec() };
     // What the call's own answer says of a member counts more than that it was posted as to be tried again.
@@ -89,6 +89,7 @@ pub(crate) fn settle_call(
         codes: outcomes.codes,
         last_error: retry.first().map(|retry| shorten(&retry.error, ERROR_BYTES_MAX).into_owned()),
         refused: batch.refused + u32::from(put_off.is_some()),
+        refused_since: put_off.map(|_| batch.refused_since.or(batch.begun_at).unwrap_or(moment.now)),
         retry_at: (!open.is_empty()).then(|| due(judged.waits, &parts, &open, pause).max(moment.now.plus(asked))),
         parts,
         split: judged.splits,

@@ -52,7 +52,7 @@ impl Sweep {
                 .and_then(|gate| gate.stopped.as_ref())
                 .filter(|_| batch.later.is_none() && HandleMessage::due(&batch, self.world.now()).is_some())
             {
-                if waited_in_vain(&batch, self.world.now()) {
+                if waited_in_vain(&batch, Some(stopped.since), self.world.now()) {
                     messages.extend(at_once(&batch));
                 }
                 waiting.entry(batch.lane.kind.clone()).or_insert((stopped, Vec::new())).1.push(batch);
@@ -94,11 +94,11 @@ impl Sweep {
     /// Looks after a batch that is not done. Returns whether it stays where it is: it is paused, or its kind has no policy.
     async fn stays(&self, batch: &Batch, round: &Round) -> Result<bool, SweepError> {
         self.keep(batch).await?;
-        let paused = round.switches.hold(&batch.lane).paused;
-        if paused && batch.is_to_be_noted(self.world.now()) {
+        let stays = round.rests(&batch.lane);
+        if stays && batch.is_to_be_noted(self.world.now()) {
             self.batches.note_held(batch).await?;
         }
-        Ok(round.rests(&batch.lane))
+        Ok(stays)
     }
 
     /// Keeps the tasks of a batch, and its results, that waits for longer than claimed tasks are kept.

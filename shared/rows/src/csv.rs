@@ -6,6 +6,8 @@ use std::io::Cursor;
 use csv::{ByteRecord, ErrorKind, ReaderBuilder, StringRecord, Terminator};
 use serde_json::{Map, Value};
 
+use crate::quotes;
+
 /// What separates the fields where that is not a comma, and what it is called.
 const OTHERS: [(u8, &str); 3] = [(b';', "semicolons"), (b'\t', "tabs"), (b'|', "vertical bars")];
 
@@ -93,6 +95,9 @@ impl Columns {
             None => return Err(format!("its first line has more than {} bytes", text.len())),
         };
         let record = Records::new(delimiter).read(&body[..end]).ok_or_else(|| EMPTY.to_owned())??;
+        if let Some(fault) = quotes::of_row(without_end(&body[..end]), delimiter) {
+            return Err(format!("its first line: {fault}"));
+        }
         Ok((Self { names: columns(&record)?, delimiter }, mark + end))
     }
 
@@ -118,6 +123,9 @@ impl RowReader<'_> {
     /// The content in the bytes of one row; none if they are empty.
     pub(crate) fn row(&mut self, bytes: &[u8]) -> Option<Result<Value, String>> {
         let record = self.records.read(bytes)?;
+        if let Some(fault) = quotes::of_row(without_end(bytes), self.columns.delimiter) {
+            return Some(Err(fault.to_string()));
+        }
         Some(record.and_then(|record| {
             let (fields, columns) = (record.len(), self.columns.names.len());
             if fields == columns {
@@ -156,6 +164,12 @@ pub(crate) fn row_end(text: &[u8], delimiter: u8) -> Option<(usize, bool)> {
     None
 }
 
+/// A row without its line end.
+fn without_end(row: &[u8]) -> &[u8] {
+    let row = row.strip_suffix(b"\n").unwrap_or(row);
+    row.strip_suffix(b"\r").unwrap_or(row)
+}
+
 /// Reads records out of the bytes of one row each: making a reader takes longer than reading a row.
 #[derive(Debug)]
 struct Records(csv::Reader<Cursor<Vec<u8>>>);
@@ -174,9 +188,7 @@ impl Records {
 
     /// The fields in the bytes of one row; none if they are empty. Nothing follows a row without a line end.
     fn read(&mut self, bytes: &[u8]) -> Option<Result<StringRecord, String>> {
-        let line = bytes.strip_suffix(b"\n");
-        let (bytes, ended) = (line.unwrap_or(bytes), line.is_some());
-        let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+        let (bytes, ended) = (without_end(bytes), bytes.ends_with(b"\n"));
         if bytes.is_empty() {
             return None;
         }
@@ -220,6 +232,7 @@ mod tests {
         assert_eq!(wrong("\u{feff}\n", true), EMPTY);
         assert_eq!(wrong("a,,b\n", true), "column 2 has no name");
         assert_eq!(wrong("a,b,a\n", true), "two columns are named `a`");
+        assert_eq!(wrong("a,\"b\n1,2\n", true), "its first line: field 2: a quote is opened and not closed");
         assert_eq!(wrong("a,b", false), "its first line has more than 3 bytes");
     }
 
@@ -240,6 +253,8 @@ mod tests {
         let mut wrong = |text: &[u8]| row(text).unwrap().unwrap_err();
         assert_eq!(wrong(b"Bonn\n"), "has 1 fields, but the first line names 2 columns");
         assert_eq!(wrong(b"Bonn,\xff\n"), "field 2 is not UTF-8");
+        assert_eq!(wrong(b"Bonn,\"x\"y\r\n"), "field 2: text follows the closing quote");
+        assert_eq!(wrong(b"Bonn,\"x\ny,z\n"), "field 2: a quote is opened and not closed");
     }
 
     proptest! {

@@ -3,6 +3,7 @@
 pub mod csv;
 pub mod ndjson;
 mod part;
+pub mod quotes;
 
 pub use part::{Form, Limits, Part, PartError, Taken, split};
 

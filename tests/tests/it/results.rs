@@ -114,6 +114,7 @@ async fn a_result_without_a_recorded_success_is_never_shown() {
         codes: Vec::new(),
         results: vec![(0, "\"late\"".to_owned()), (1, "\"late\"".to_owned())],
         refused: 0,
+        refused_since: None,
         parts: Parts::default(),
         split: false,
         last_error: None,

@@ -167,7 +167,7 @@ impl Batches {
             silent.merge(&slots.and(&batch.called().into_iter().collect()));
         }
         let updated_at = self.table.world.now();
-        let after = Batch { dropped, silent, updated_at, ..batch.clone() };
+        let after = Batch { dropped, silent, updated_at, ..batch.clone() }.without_losses_of_others(batch);
         let change = self
             .table
             .change("id", batch.id)

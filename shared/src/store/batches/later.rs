@@ -176,7 +176,7 @@ impl Batches {
     ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
         let name = POSTED | u32::try_from(self.table.world.random.next() >> 33).unwrap_or(0);
         let (list, records) = batch.results.with(name, results);
-        let after = Batch { results: list, ..after };
+        let after = Batch { results: list, ..after }.without_losses_of_others(batch);
         if after == *batch {
             return Ok(Write::Done(after));
         }

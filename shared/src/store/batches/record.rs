@@ -43,6 +43,8 @@ pub struct Batch {
     pub lost: u32,
     /// Attempts that ended and do not count: the batch API refuses every call.
     pub refused: u32,
+    /// Since when its batch API refuses every call, as far as its own calls show: none of them counted since then.
+    pub refused_since: Option<Timestamp>,
     /// When the latest attempt began.
     pub begun_at: Option<Timestamp>,
     /// While an attempt runs: until when no other should begin.
@@ -65,7 +67,7 @@ pub struct Batch {
     pub weight: Weight,
     /// When `sweep` last sent its message again.
     pub woken_at: Option<Timestamp>,
-    /// When `sweep` last noted that a pause holds it.
+    /// When `sweep` last noted that a pause holds it, or that its kind has no policy.
     pub held_at: Option<Timestamp>,
     /// When `sweep` last kept its tasks for longer.
     pub kept_at: Option<Timestamp>,
@@ -98,11 +100,23 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// While an attempt runs: how many in a row before it were lost with their workers. They were for the same members, as only
-    /// the end of an attempt changes the parts, and the results of their calls are unknown.
+    /// While an attempt runs: how many in a row before it were lost with their workers. They were for the same members, and the
+    /// results of their calls are unknown.
     #[must_use]
     pub fn lost_in_a_row(&self) -> u32 {
         self.attempts.saturating_sub(1).saturating_sub(self.ended).saturating_sub(self.lost)
+    }
+
+    /// The batch, which was `before`: once none is left of the part that is called, the attempts that were lost with it are not
+    /// those of the next part.
+    #[must_use]
+    pub(super) fn without_losses_of_others(self, before: &Self) -> Self {
+        let left = before.called().into_iter().any(|slot| self.is_open(slot));
+        if left || self.unsettled().is_empty() {
+            self
+        } else {
+            Self { lost: self.attempts.saturating_sub(self.ended), ..self }
+        }
     }
 
     /// Attempts that ended and count: those that the batch API refused, as it refuses every call, do not.
@@ -122,13 +136,13 @@ impl Batch {
         }
     }
 
-    /// Since when it waits for its batch API. The time of a pause does not count, to within a day.
+    /// Since when it waits for its batch API. The time of a pause, or without a policy, does not count, to within a day.
     #[must_use]
     pub fn waits_since(&self) -> Timestamp {
         self.held_at.map_or(self.created_at, |held_at| held_at.max(self.created_at))
     }
 
-    /// For a batch that a pause holds: whether that is to be noted, once a day.
+    /// For a batch that a pause holds, or whose kind has no policy: whether that is to be noted, once a day.
     #[must_use]
     pub fn is_to_be_noted(&self, now: Timestamp) -> bool {
         now.since(self.waits_since()) >= HELD_NOTED_EVERY
@@ -154,6 +168,7 @@ impl Batch {
             ended: 0,
             lost: 0,
             refused: 0,
+            refused_since: None,
             begun_at: None,
             lease_until: None,
             retry_at: None,
@@ -195,6 +210,7 @@ impl Batch {
             ("ended", count(self.ended)),
             ("lost", count(self.lost)),
             ("refused", count(self.refused)),
+            ("refused_since", self.refused_since.map(time)),
             ("begun_at", self.begun_at.map(time)),
             ("lease_until", self.lease_until.map(time)),
             ("retry_at", self.retry_at.map(time)),
@@ -241,6 +257,7 @@ impl Batch {
             ended: reader.small("ended")?,
             lost: reader.small("lost")?,
             refused: reader.small("refused")?,
+            refused_since: reader.time("refused_since")?,
             begun_at: reader.time("begun_at")?,
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,

@@ -21,6 +21,8 @@ pub struct Settlement {
     pub freed: Bits,
     /// Attempts that do not count, perhaps this one among them.
     pub refused: u32,
+    /// Since when they do not: none that counted has ended since.
+    pub refused_since: Option<Timestamp>,
     /// Why, now and before.
     pub errors: Vec<(String, Bits)>,
     /// Codes of errors, now and before.
@@ -52,6 +54,7 @@ impl Settlement {
             results,
             last_error: self.last_error,
             refused: self.refused,
+            refused_since: self.refused_since,
             parts: self.parts,
             retry_at: self.retry_at,
             lease_until: None,
@@ -82,6 +85,7 @@ impl Batch {
             status: BatchStatus::Done,
             retry_at: None,
             turns: Turns::default(),
+            refused_since: None,
             parts: Parts::default(),
             last_error: None,
             ..self
@@ -115,6 +119,7 @@ mod tests {
             silent: Bits::from_iter([4]),
             freed: Bits::from_iter([3]),
             refused: 1,
+            refused_since: None,
             errors: vec![("too heavy".to_owned(), Bits::from_iter([3]))],
             codes: vec![("E3".to_owned(), Bits::from_iter([3]))],
             results: vec![(1, "{}".to_owned())],

@@ -1,5 +1,6 @@
 //! Kinds that stand still: refusals are counted, kinds stop, are probed, and resume.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
 use super::record::{
@@ -106,7 +107,8 @@ impl Gates {
         Ok(noticed(change, notice_at).send().await?.is_done())
     }
 
-    /// A call worked: the refusals counted so far are forgotten, since they are no longer in a row. Its place is released.
+    /// A call worked: the refusals counted so far are forgotten, since they are no longer in a row, unless they have stopped the kind.
+    /// Its place is released.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -114,7 +116,8 @@ impl Gates {
         if place.record != 0 {
             return self.works_further(place).await;
         }
-        self.0.if_held(place).remove([MY_PLACE, REFUSALS, TARGETS]).send().await.map(|_| ())
+        let change = self.0.if_held(place).remove([MY_PLACE, REFUSALS, TARGETS]).when_absent(STOPPED_AT);
+        self.released(place, change).await.map(drop)
     }
 
     /// Takes the probe of a kind that stands still, with a place in its gate: of several workers that try, one wins. `pace`: the same
@@ -152,7 +155,8 @@ impl Gates {
         Ok(taken.or_mine(|gate| gate.places.get(&place.holder) == Some(&place.until)).done())
     }
 
-    /// A probe did not work. The next one is due at `probe_at`; its place is released.
+    /// A probe did not work. The next one is due at `probe_at`, unless the kind resumed meanwhile or another probe is made by now;
+    /// its place is released. `gate`: as it was when the probe was taken.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -172,26 +176,39 @@ impl Gates {
             .add(PROBES, number(1_u32))
             .add_some(TARGETS, target)
             .remove([MY_PLACE, PROBING])
-            .when_present(STOPPED_AT);
-        change.send().await.map(|_| ())
+            .when_same(STOPPED_AT, since(gate))
+            .when_is(PROBING, time(place.until));
+        self.released(place, change).await.map(drop)
     }
 
-    /// A probe worked: the kind resumes, and its place is released. Returns whether this probe did it. `notice_at`:
-    /// when its notice is due.
+    /// A probe worked: the kind resumes, unless it did before, and its place is released. Returns whether this probe did it. `gate`: as
+    /// it was when the probe was taken; `notice_at`: when its notice is due.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn resume(&self, place: &Place, notice_at: Option<Timestamp>) -> Result<bool, StoreError> {
-        let change = self.resumes(self.0.if_held(place)).remove([MY_PLACE]).when_present(STOPPED_AT);
-        Ok(noticed(change, notice_at).send().await?.is_done())
+    pub async fn resume(&self, place: &Place, gate: &Gate, notice_at: Option<Timestamp>) -> Result<bool, StoreError> {
+        let change = self.resumes(self.0.if_held(place)).remove([MY_PLACE]);
+        let change = change.when_present(STOPPED_AT).when_same(STOPPED_AT, since(gate));
+        self.released(place, noticed(change, notice_at)).await
     }
 
-    /// The probe was not made after all: another worker may make one.
+    /// The probe was not made after all: another worker may make one. Its place is released.
     ///
     /// # Errors
     /// The table cannot be written.
     pub async fn leave_probe(&self, place: &Place) -> Result<(), StoreError> {
-        self.0.if_held(place).remove([MY_PLACE, PROBING]).send().await.map(|_| ())
+        let change = self.0.if_held(place).remove([MY_PLACE, PROBING]).when_is(PROBING, time(place.until));
+        self.released(place, change).await.map(drop)
+    }
+
+    /// Makes a change that releases a place, too. If it does not apply any more, the place is released all the same. Returns whether
+    /// it applied.
+    async fn released(&self, place: &Place, change: Change<'_>) -> Result<bool, StoreError> {
+        let applied = change.send().await?.is_done();
+        if !applied {
+            self.release(place).await?;
+        }
+        Ok(applied)
     }
 
     /// The kind resumes, since it was stopped under another version of its policy. Of several workers that find this,
@@ -231,6 +248,11 @@ impl Gates {
             .put(Stopped::encode(None))
             .remove([REFUSALS, TARGETS])
     }
+}
+
+/// Since when the kind stands still.
+fn since(gate: &Gate) -> Option<AttributeValue> {
+    gate.stopped.as_ref().map(|stopped| time(stopped.since))
 }
 
 /// A change that also counts a refusal.

@@ -8,7 +8,7 @@ use fanfold::control::Scope;
 use fanfold::ids::TaskId;
 use fanfold::limits::{BUNDLED_RETENTION, CALL_WITHIN, POLICY_CACHE_MAX, RETENTION};
 use fanfold::policy::Weight;
-use fanfold_batch_api::{Answer, CallError};
+use fanfold_batch_api::{Answer, CallError, RetryAfter};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, policy};
 use serde_json::json;
 
@@ -272,4 +272,25 @@ async fn a_long_pause_uses_up_no_patience() {
     stack.minutes(15).await;
     let batches = stack.assert_settled(&tasks, 10).await;
     assert!(batches.values().all(|batch| batch.failed.is_zero()));
+}
+
+/// A batch whose next attempt is due after the pause is called in time: its message, which comes every 15 minutes, is not discarded.
+#[tokio::test(start_paused = true)]
+async fn what_is_due_after_the_pause_is_called_in_time() {
+    let hour = Duration::from_secs(3_600);
+    let api = ScriptedApi::new(move |call| match call.attempt {
+        1 => Err(CallError { retry_after: Some(RetryAfter::Delay(hour)), ..CallError::again("500") }),
+        _ => Ok(Answer::AllSucceeded),
+    });
+    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let tasks = stack.register_orders("117", 0..2).await;
+    stack.pass_time(Duration::from_secs(30)).await;
+    pause(&stack, &kind()).await;
+    stack.pass_time(hour / 2).await;
+    resume(&stack, &kind()).await;
+    stack.pass_time(hour).await;
+    stack.assert_settled(&tasks, 10).await;
+    let seen = api.seen();
+    let waited = seen[1].at - seen[0].at;
+    assert!((hour..hour + Duration::from_secs(30)).contains(&waited), "{waited:?}");
 }

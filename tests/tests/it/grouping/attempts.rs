@@ -61,6 +61,7 @@ async fn an_answer_after_the_lease_does_not_count_twice() {
         failed: fanfold::bits::Bits::ones(2),
         errors: vec![("too late".to_owned(), fanfold::bits::Bits::ones(2))],
         refused: 0,
+        refused_since: None,
         parts: fanfold::grouping::Parts::default(),
         codes: Vec::new(),
         results: Vec::new(),

@@ -65,6 +65,8 @@ fn no_answers() -> Vec<(&'static str, Deed, Duration, &'static str)> {
         ("silence", Deed::Hang, IMPATIENT, too_late),
         ("an end", Deed::Die, PATIENT, broken),
         ("an end within", raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{}"), PATIENT, broken),
+        ("an end before the body", raw("HTTP/1.1 200 OK\r\n\r\n"), PATIENT, "ended without a body"),
+        ("an old server's end before it", raw("HTTP/1.0 201 Created\r\n\r\n"), PATIENT, "ended without a body"),
         ("a bad chunk", raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), PATIENT, broken),
         ("another protocol", raw("SSH-2.0-OpenSSH_9.9\r\n"), PATIENT, broken),
         ("a status that is none", raw("HTTP/1.1 20000 OK\r\n\r\n"), PATIENT, broken),

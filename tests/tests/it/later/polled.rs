@@ -78,6 +78,25 @@ async fn at_the_deadline_an_answer_is_asked_for_once_more() {
     assert!(stack.world.now() >= until);
 }
 
+/// While the lane is paused, nobody is asked, also not at the deadline: after the pause the answer still counts.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_in_a_pause_waits_for_its_end() {
+    let api = ScriptedApi::polled(|_| Ok(named(Some(3_700))), |_, _, _| Ok(Answer::AllSucceeded));
+    let stack = TestStack::new(changes(json!({"max_attempts": 1})), api, Crash::never()).await;
+    let (members, _) = open(&stack, 2).await;
+    let kind = Scope::Kind("parcel".to_owned());
+    stack.control.pause(&kind).await.unwrap();
+    stack.drain().await;
+    tokio::time::sleep(2 * WITHIN).await;
+    stack.sweep().await;
+    stack.drain().await;
+    assert_eq!((stack.api.asked().len(), stack.all_batches().await[0].ended), (0, 0));
+    stack.control.resume(&kind).await.unwrap();
+    stack.drain().await;
+    let batch = stack.assert_settled(&members, 10).await.remove(&members[0]).unwrap();
+    assert_eq!((batch.succeeded.count(), batch.attempts, stack.api.asked().len()), (2, 1, 1));
+}
+
 /// What was posted counts beside what is asked for.
 #[tokio::test(start_paused = true)]
 async fn posted_outcomes_and_the_answer_go_together() {

@@ -36,6 +36,20 @@ async fn formed(
     (stack, tasks, batch)
 }
 
+/// A stack with one batch of two items of one fan-out and two of another, not called yet.
+async fn of_two_fanouts(changes: Value, api: Arc<ScriptedApi>) -> (TestStack, Vec<TaskId>, Uuid) {
+    let stack = TestStack::new(policy(changes), api, Crash::never()).await;
+    let mut items = Vec::new();
+    for key in ["one", "other"] {
+        let request = OpenRequest { items: 2, seal: true, user_key: Some(key.to_owned()), ..OpenRequest::default() };
+        items.extend(stack.open_as(&request, key).await.1);
+    }
+    let tasks = stack.register_items(&items).await;
+    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
+    let batch = stack.all_batches().await.remove(0).id;
+    (stack, tasks, batch)
+}
+
 async fn get(stack: &TestStack, batch: Uuid) -> Batch {
     stack.batches.get(batch).await.unwrap().unwrap()
 }
@@ -44,6 +58,13 @@ async fn get(stack: &TestStack, batch: Uuid) -> Batch {
 async fn call(stack: &TestStack, batch: Uuid) {
     let (message, _) = HandleMessage::awaited(&get(stack, batch).await).unwrap();
     stack.handle_message(message).await;
+}
+
+/// The same by a worker that makes no more than one call for a message.
+async fn call_once(stack: &TestStack, batch: Uuid) {
+    let calls = Handle::from_environment(stack.surroundings(), Arc::clone(&stack.api) as Arc<dyn Caller>).unwrap();
+    let (awaited, _) = HandleMessage::awaited(&get(stack, batch).await).unwrap();
+    assert!(calls.call_by_call().deliver(vec![message("one", &awaited)]).await.is_empty());
 }
 
 /// So many workers in turn begin the next attempt of a batch, and die.
@@ -78,6 +99,30 @@ async fn a_worker_lost_in_one_part_keeps_no_keys_of_another() {
         let again = TaskRequest { id: None, ..order(None, "117", bad) };
         let again = stack.register.register(vec![again], &format!("again-{bad}")).await.unwrap().remove(0).outcome;
         assert_eq!(again == Registration::Registered, !called.contains(&bad), "{bad}: {again:?}");
+    }
+}
+
+/// What was lost with a part whose members are then dropped is not counted against the next one: its members have a clear answer,
+/// and are split.
+#[tokio::test(start_paused = true)]
+async fn a_part_that_is_dropped_takes_its_losses_along() {
+    let api = ScriptedApi::new(|_| Err(CallError::new(Cause::Status(400), "one is wrong")));
+    let (stack, tasks, batch) = of_two_fanouts(json!({}), api).await;
+    call_once(&stack, batch).await;
+    let split = get(&stack, batch).await;
+    let first = split.called();
+    assert_eq!((first.len(), stack.api.seen().len()), (2, 1));
+    lose_workers(&stack, batch, LOST_ATTEMPTS_MAX).await;
+    let Some(TaskId::Item(item)) = split.members.ids().get(first[0]).copied() else { panic!("{split:?}") };
+    stack.tracking.cancel(item.fanout).await.unwrap();
+    let ended = end(&stack, &tasks).await;
+    for slot in 0..4 {
+        let is_first = first.contains(&slot);
+        assert_eq!(
+            [ended.dropped.get(slot), ended.silent.get(slot), ended.failed.get(slot)],
+            [is_first, is_first, !is_first]
+        );
+        assert_eq!(ended.error(slot), (!is_first).then_some("one is wrong"), "{ended:?}");
     }
 }
 
@@ -131,27 +176,15 @@ async fn a_single_attempt_is_not_split_after_a_fault() {
 /// The members of a part are dropped before its call, and the next part waits: it is not called before its pause is over.
 #[tokio::test(start_paused = true)]
 async fn a_part_that_is_dropped_does_not_shorten_the_pause_of_another() {
-    let api = ScriptedApi::new(|call| match call.attempt {
+    let script = |call: &Call| match call.attempt {
         1 => Err(CallError::new(Cause::Status(400), "one is wrong")),
         2 => all_again(call),
         _ => Ok(Answer::AllSucceeded),
-    });
-    let pauses = json!({"backoff": {"base": 600, "max": 600}});
-    let stack = TestStack::new(policy(pauses), api, Crash::never()).await;
-    let mut items = Vec::new();
-    for key in ["one", "other"] {
-        let request = OpenRequest { items: 2, seal: true, user_key: Some(key.to_owned()), ..OpenRequest::default() };
-        items.extend(stack.open_as(&request, key).await.1);
-    }
-    let tasks = stack.register_items(&items).await;
-    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
-    let batch = stack.all_batches().await.remove(0).id;
-    let calls = Handle::from_environment(stack.surroundings(), Arc::clone(&stack.api) as Arc<dyn Caller>)
-        .unwrap()
-        .call_by_call();
+    };
+    let (stack, tasks, batch) =
+        of_two_fanouts(json!({"backoff": {"base": 600, "max": 600}}), ScriptedApi::new(script)).await;
     for calls_made in 1..=2 {
-        let (awaited, _) = HandleMessage::awaited(&get(&stack, batch).await).unwrap();
-        assert!(calls.deliver(vec![message("one", &awaited)]).await.is_empty());
+        call_once(&stack, batch).await;
         assert_eq!(stack.api.seen().len(), calls_made, "each message is for one call");
     }
     let split = get(&stack, batch).await;
