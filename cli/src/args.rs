@@ -69,15 +69,15 @@ pub(crate) struct RunArgs {
     /// With --data: start a new run of the same file if the last one is finished.
     #[arg(long, requires = "data")]
     pub(crate) again: bool,
-    /// The file of tasks, if the folder has several.
+    /// The file of tasks, if the folder has several: a path from the working directory on.
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
     /// Handle only the first N tasks of the file.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) limit: Option<u64>,
     /// Stop when N tasks have failed: take no more rows, begin no more calls, and let those in progress
     /// end. With --data, the same command resumes the run.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) fail_fast: Option<u64>,
     /// Print only one JSON document, at the end, and show no progress.
     #[arg(long)]
@@ -89,6 +89,12 @@ pub(crate) struct RunArgs {
     /// a free port, if the run shows its progress in a terminal.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
+}
+
+/// Parses a number of tasks.
+fn at_least_one(text: &str) -> Result<u64, String> {
+    let number = text.parse::<u64>().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "a whole number from 1 on is expected".to_owned())
 }
 
 /// Runs a whole stack on this machine and serves its HTTP API until Ctrl-C or SIGTERM.

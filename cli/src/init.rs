@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::client::print;
 use crate::failure::Failure;
 use crate::fault::{Fault, Faults};
+use crate::folder::{IS_A_FILE, no_folder};
 use crate::say::say;
 
 /// The commented policy, in which this stands for the batch API.
@@ -89,6 +90,9 @@ impl Language {
 
 pub(crate) fn run(args: &InitArgs) -> Result<(), Failure> {
     let InitArgs { folder, language, json } = args;
+    if let Some(file) = no_folder(folder) {
+        return Err(Fault::new(file.display(), IS_A_FILE).into());
+    }
     let files = language.files();
     let mut faults = Faults::default();
     for file in &files {

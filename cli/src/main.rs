@@ -10,6 +10,7 @@ mod counters;
 mod fail_fast;
 mod failure;
 mod fault;
+mod folder;
 mod guard;
 mod init;
 mod job;

@@ -9,6 +9,7 @@ use crate::batch_api;
 use crate::client::print;
 use crate::counters::Counters;
 use crate::failure::Failure;
+use crate::folder::check_data;
 use crate::guard::Callers;
 use crate::policies;
 use crate::say::say;
@@ -18,6 +19,7 @@ use crate::stop::Stop;
 
 /// Serves a stack until Ctrl-C or SIGTERM.
 pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
+    check_data(args.data.as_deref())?;
     let wanted = policies::read(&args.policy, true)?;
     let listener = serve::bind(&args.listen).await?;
     let counters = Counters::install();

@@ -45,6 +45,7 @@ use uuid::Uuid;
 
 pub(crate) use self::print::print;
 pub(crate) use self::refusal::Refusal;
+pub(crate) use self::view::shown;
 use crate::failure::Failure;
 
 /// The commands that are clients of a stack, one per file.

@@ -82,7 +82,7 @@ pub(super) fn notice_text(notice: &Value) -> String {
 }
 
 /// A user's text in one line, without control characters.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     beginning(text.as_bytes(), TEXT_BYTES_MAX)
 }
 

@@ -28,7 +28,7 @@ pub(super) fn input(folder: &Path, asked: Option<&Path>, settings: Option<&Path>
     }
     let entries = std::fs::read_dir(folder).map_err(|error| Fault::new(folder.display(), error))?;
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
-    files.retain(|file| file.is_file());
+    files.retain(|file| file.is_file() && !is_hidden(file));
     files.sort();
     let of = |formats: &[&str]| -> Vec<PathBuf> {
         let is = |file: &&PathBuf| extension(file).is_some_and(|extension| formats.contains(&extension.as_str()));
@@ -44,12 +44,21 @@ pub(super) fn input(folder: &Path, asked: Option<&Path>, settings: Option<&Path>
                 format!("has no tasks; a *.csv, *.ndjson or *.jsonl file is expected{}", hint.unwrap_or_default());
             Err(Fault::new(folder.display(), problem).into())
         }
-        _ => {
-            let problem =
-                format!("has several files of tasks: {}; choose one with --input or in run.yaml", names(&found));
+        [first, ..] => {
+            // The option is relative to the working directory, and the setting to the folder.
+            let (all, path, name) = (names(&found), first.display(), names(std::slice::from_ref(first)));
+            let problem = format!(
+                "has several files of tasks: {all}; choose one, such as the first with `--input {path}`, or with \
+                 `input: {name}` in run.yaml"
+            );
             Err(Fault::new(folder.display(), problem).into())
         }
     }
+}
+
+/// Whether a file's name begins with a dot, as those do in which macOS keeps what it knows about other files.
+fn is_hidden(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
 fn existing(file: PathBuf) -> Result<PathBuf, Failure> {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use fanfold::limits::{BATCH_BYTES_DEFAULT, BATCH_MEMBERS_MAX, MEMBER_BYTES};
+use fanfold::limits::{BATCH_API_TIMEOUT_MAX, BATCH_BYTES_DEFAULT, BATCH_MEMBERS_MAX, MEMBER_BYTES};
+use fanfold::policy::Span;
 
 use super::Shape;
 
@@ -27,8 +28,8 @@ pub(crate) struct PlanArgs {
     /// The maximum number of items in one call, which has up to 4 MiB.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=i64::from(BATCH_MEMBERS_MAX)))]
     batch: u32,
-    /// How long a call of the batch API takes.
-    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = humantime::parse_duration)]
+    /// How long a call of the batch API takes, as far as a policy's `timeout` allows: at most 90s.
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = call_time)]
     call: Duration,
     /// How many calls may be made at once (`max_calls` of the policy, within `BatchApiConcurrency` of the stack).
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=750))]
@@ -48,6 +49,19 @@ pub(crate) struct PlanArgs {
     /// Print only one JSON document.
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// Parses how long a call takes.
+fn call_time(text: &str) -> Result<Duration, String> {
+    let call = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if call <= BATCH_API_TIMEOUT_MAX {
+        return Ok(call);
+    }
+    let most = Span(BATCH_API_TIMEOUT_MAX);
+    Err(format!(
+        "at most {most} is allowed, the longest `timeout` of a policy; a batch API that takes longer answers later, \
+         which `answers_within` of a policy allows"
+    ))
 }
 
 impl PlanArgs {

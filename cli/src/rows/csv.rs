@@ -6,7 +6,9 @@ use std::path::Path;
 
 use ::csv::{ErrorKind, Position, Reader, ReaderBuilder, StringRecord};
 use fanfold_rows::csv;
+use fanfold_rows::quotes::Ended;
 
+use super::watched::Watched;
 use super::{BEGIN_BYTES, Begin, Row, Rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -24,9 +26,14 @@ pub(super) fn guess(file: &Path) -> Option<String> {
     Some(format!("{}: its first line has no comma, so {name} separate the fields", file.display()))
 }
 
-fn reader(file: &Path) -> Result<Reader<File>, Fault> {
+fn reader(file: &Path) -> Result<Reader<Watched<File>>, Fault> {
     let delimiter = delimiter(file).map_or(b',', |(byte, _)| byte);
-    ReaderBuilder::new().delimiter(delimiter).from_path(file).map_err(|error| fault(file, 1, &error))
+    let input = File::open(file).map_err(|error| Fault::new(file.display(), error))?;
+    Ok(watched(input, delimiter))
+}
+
+fn watched<R: Read>(input: R, delimiter: u8) -> Reader<Watched<R>> {
+    ReaderBuilder::new().delimiter(delimiter).from_reader(Watched::new(input, delimiter))
 }
 
 /// The names of the columns, each only once.
@@ -34,9 +41,14 @@ pub(super) fn columns(file: &Path) -> Result<Vec<String>, Fault> {
     check_columns(file, &mut reader(file)?)
 }
 
-fn check_columns(file: &Path, reader: &mut Reader<impl Read>) -> Result<Vec<String>, Fault> {
-    let header = reader.headers().map_err(|error| fault(file, 1, &error))?;
-    let columns = csv::columns(header).map_err(|problem| Fault::row(file, 1, problem))?;
+fn check_columns(file: &Path, reader: &mut Reader<Watched<impl Read>>) -> Result<Vec<String>, Fault> {
+    let header = reader.headers().cloned();
+    // A quote that is not closed makes rows a part of the first line.
+    if let Some(wrong) = reader.get_mut().next_row().and_then(|row| row.fault) {
+        return Err(Fault::row(file, wrong.line, wrong));
+    }
+    let header = header.map_err(|error| fault(file, 1, &error))?;
+    let columns = csv::columns(&header).map_err(|problem| Fault::row(file, 1, problem))?;
     if columns.is_empty() {
         return Err(Fault::new(file.display(), csv::EMPTY));
     }
@@ -47,10 +59,13 @@ fn check_columns(file: &Path, reader: &mut Reader<impl Read>) -> Result<Vec<Stri
 pub(super) fn rows(file: &Path, begin: Option<Begin>) -> Result<Rows, Failure> {
     let mut reader = reader(file)?;
     let columns = check_columns(file, &mut reader)?;
-    if let Some(Begin { byte, line }) = begin {
+    // Where the reader is already, it stays.
+    let at = reader.position().byte();
+    if let Some(Begin { byte, line }) = begin.filter(|begin| begin.byte != at) {
         let mut position = Position::new();
         position.set_byte(byte).set_line(line);
         reader.seek(position).map_err(|error| fault(file, line, &error))?;
+        reader.get_mut().goes_on_at(line);
     }
     Ok(records(file, reader, columns))
 }
@@ -60,24 +75,41 @@ pub(super) fn stream(name: &Path, input: Box<dyn Read + Send>) -> Result<Rows, F
     let (mut input, mut line) = (BufReader::new(input), Vec::new());
     (&mut input).take(BEGIN_BYTES).read_until(b'\n', &mut line).map_err(|error| Fault::new(name.display(), error))?;
     let delimiter = csv::delimiter(&line).map_or(b',', |(byte, _)| byte);
-    let mut reader = ReaderBuilder::new().delimiter(delimiter).from_reader(Cursor::new(line).chain(input));
+    let mut reader = watched(Cursor::new(line).chain(input), delimiter);
     let columns = check_columns(name, &mut reader)?;
     Ok(records(name, reader, columns))
 }
 
-fn records(file: &Path, reader: Reader<impl Read + Send + 'static>, columns: Vec<String>) -> Rows {
-    let file = file.to_owned();
-    let records = reader.into_records();
-    Box::new(records.map(move |record| match record {
+fn records(file: &Path, reader: Reader<Watched<impl Read + Send + 'static>>, columns: Vec<String>) -> Rows {
+    let (file, mut records) = (file.to_owned(), reader.into_records());
+    Box::new(std::iter::from_fn(move || {
+        let record = records.next()?;
+        let ended = records.reader_mut().get_mut().next_row();
+        Some(row(&file, &columns, record, ended))
+    }))
+}
+
+/// A row, or what is wrong with it: its quotes first, because others of its faults may come from them.
+fn row(
+    file: &Path,
+    columns: &[String],
+    record: Result<StringRecord, ::csv::Error>,
+    ended: Option<Ended>,
+) -> Result<Row, Fault> {
+    if let Some(wrong) = ended.and_then(|ended| ended.fault) {
+        return Err(Fault::row(file, wrong.line, wrong));
+    }
+    match record {
         Ok(record) => {
             let begin = begin(&record);
-            Ok(Row { line: begin.line, begin, content: csv::content(&columns, &record) })
+            let line = ended.map_or(begin.line, |ended| ended.line);
+            Ok(Row { line, begin, content: csv::content(columns, &record) })
         }
         Err(error) => {
             let line = error.position().map_or(0, Position::line);
-            Err(fault(&file, line, &error))
+            Err(fault(file, ended.map_or(line, |ended| ended.line), &error))
         }
-    }))
+    }
 }
 
 fn begin(record: &StringRecord) -> Begin {

@@ -2,6 +2,7 @@
 
 mod csv;
 mod ndjson;
+mod watched;
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -203,5 +204,58 @@ mod tests {
             let limited = Input::new(input.file.clone(), Some(1)).unwrap();
             assert_eq!(limited.rows().unwrap().count(), rows.min(1));
         }
+    }
+
+    /// What a file of CSV has: the lines of its rows, and what is wrong with the others.
+    fn lines(text: &str) -> Vec<Result<u64, String>> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("r.csv");
+        std::fs::write(&file, text).unwrap();
+        let shown = |fault: Fault| fault.to_string().rsplit('/').next().unwrap_or_default().to_owned();
+        let rows = Input::new(file, None).unwrap().rows().unwrap();
+        rows.map(|row| row.map(|row| row.line).map_err(shown)).collect()
+    }
+
+    #[test]
+    fn rows_of_csv_have_the_lines_in_which_they_begin() {
+        assert_eq!(lines("a;b\r\n1;\"x\r\ny\"\r\n\r\n2;3\r\n4;5\r\n"), [Ok(2), Ok(5), Ok(6)]);
+        let ragged = Err("r.csv:4: has 1 fields, but the first line names 2 columns".to_owned());
+        assert_eq!(lines("a,b\r\n1,2\r\n\r\n3\r\n4,5"), [Ok(2), ragged, Ok(5)]);
+    }
+
+    #[test]
+    fn rows_of_csv_with_wrong_quotes_are_faults() {
+        let wrong = |text: &str| Err(text.to_owned());
+        assert_eq!(
+            lines("id,note\n1,ok\n2,\"ok\n3,ok\n"),
+            [Ok(2), wrong("r.csv:3: field 2: a quote is opened and not closed")]
+        );
+        assert_eq!(
+            lines("id,note\r\n1,\"a\"b\r\n2,\"x\r\n3,\"y\r\n4,\"ok\"\r\n"),
+            [
+                wrong("r.csv:2: field 2: text follows the closing quote"),
+                wrong("r.csv:3: field 2: text follows the closing quote, which is in the next line"),
+                Ok(5),
+            ]
+        );
+        // It has too few fields, too, but that is not what is wrong with it.
+        assert_eq!(lines("id,note\n\"1,ok\n2,ok\n"), [wrong("r.csv:2: field 1: a quote is opened and not closed")]);
+        // More rows than are read at once.
+        let many = "id,note\n".to_owned() + &"1,\"ok\"\n".repeat(20_000);
+        assert!(lines(&many).iter().zip(2..).all(|(row, line)| *row == Ok(line)));
+        let last = lines(&(many + "2,\"a\"b")).pop().unwrap();
+        assert_eq!(last, wrong("r.csv:20002: field 2: text follows the closing quote"));
+    }
+
+    #[test]
+    fn a_first_line_with_wrong_quotes_is_a_fault() {
+        let read = |text: &'static str| stream(Path::new("r.csv"), Format::Csv, Box::new(text.as_bytes()));
+        let refused = |text: &'static str| read(text).err().unwrap().to_string();
+        assert_eq!(refused("id,\"note\n1,ok\n"), "r.csv:1: field 2: a quote is opened and not closed");
+        assert_eq!(refused("\u{feff}\"id\"x,note\n"), "r.csv:1: field 1: text follows the closing quote");
+        let rows: Vec<Result<Row, Fault>> = read("\u{feff}\"id\",note\n1,ok\n2,\"ok").unwrap().collect();
+        assert_eq!(rows[0].as_ref().unwrap().content, serde_json::json!({"id": "1", "note": "ok"}));
+        let last = rows[1].as_ref().unwrap_err().to_string();
+        assert_eq!(last, "r.csv:3: field 2: a quote is opened and not closed");
     }
 }

@@ -26,6 +26,7 @@ use crate::check::{Checked, check};
 use crate::count::count;
 use crate::failure::Failure;
 use crate::fault::Fault;
+use crate::folder::check_data;
 use crate::job::Job;
 use crate::pages::Pages;
 use crate::rows::Version;
@@ -46,6 +47,7 @@ const ANY_PORT: &str = "127.0.0.1:0";
 
 /// Runs a folder.
 pub(crate) async fn run(args: RunArgs, verbose: bool) -> Result<ExitCode, Failure> {
+    check_data(args.data.as_deref())?;
     let job = Job::read(&args.folder, args.input.as_deref(), args.limit)?;
     let how = How::fit(args.json, verbose);
     if let Some(guess) = job.input.guess() {

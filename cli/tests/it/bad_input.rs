@@ -67,7 +67,10 @@ fn folders() {
     refused(&folder, &["has no tasks", "*.csv"]);
     folder.write("a.csv", "ref,shop\n");
     folder.write("b.ndjson", "");
-    refused(&folder, &["a.csv, b.ndjson", "--input"]);
+    // What macOS keeps beside files on other disks is no file of tasks.
+    folder.write("._a.csv", "x");
+    let pasted = format!("`--input {}`", folder.path().join("a.csv").display());
+    refused(&folder, &["several files of tasks: a.csv, b.ndjson; ", &pasted, "`input: a.csv` in run.yaml"]);
     folder.write("run.yaml", "input: c.csv\n");
     refused(&folder, &["c.csv", "is not a file"]);
     folder.write("run.yaml", "begin: [x]\n");
@@ -88,6 +91,7 @@ fn rows() {
         &with_rows("r.csv", "ref,shop\n1,a\n2\n3,c,d\n"),
         &["r.csv:3: has 1 fields", "2 columns", "r.csv:4: has 3 fields"],
     );
+    refused(&with_rows("r.csv", "ref,shop\r\n1,a\r\n2\r\n"), &["r.csv:3: has 1 fields"]);
     refused(&with_rows("r.csv", b"ref,shop\n1,\xff\n"), &["r.csv:2", "field 2 is not UTF-8"]);
     refused(&with_rows("r.csv", "ref,ref\n1,a\n"), &["r.csv:1", "two columns are named `ref`"]);
     refused(&with_rows("r.csv", "ref,\n1,a\n"), &["r.csv:1", "column 2 has no name"]);
@@ -100,6 +104,26 @@ fn rows() {
     );
     let many = "ref,store\n".to_owned() + &"1,a\n".repeat(500);
     refused(&with_rows("r.csv", many), &["(500 rows: lines 2, 3, 4, 5, 6, …)"]);
+}
+
+/// Readers of CSV accept them, and make many rows one.
+#[test]
+fn quotes_that_are_wrong() {
+    let not_closed = "field 2: a quote is opened and not closed";
+    refused(&with_rows("r.csv", "ref,shop\n1,a\n2,\"a\n3,a\n"), &["r.csv:3: ", not_closed]);
+    refused(&with_rows("r.csv", "ref,\"shop\n1,a\n"), &["r.csv:1: ", not_closed]);
+    let text_follows = "field 2: text follows the closing quote";
+    refused(
+        &with_rows("r.csv", "ref;shop\r\n1;\"a\"b\r\n2;a\r\n3;\"a\"b\r\n"),
+        &["r.csv:2: ", text_follows, "(2 rows: lines 2, 4)"],
+    );
+    let stray = "ref,shop,note\n".to_owned() + &"1,a,b\n".repeat(200);
+    let stray = format!("{stray}2,\"a,b\n{}3,\"a,b\n4,a,b\n", "1,a,b\n".repeat(200));
+    refused(&with_rows("r.csv", stray), &["r.csv:202: ", text_follows, ", which is 201 lines below"]);
+    // A quote within a field is text, and so are two in quotes.
+    let folder = with_rows("r.csv", "ref,shop\n1,5\" pipe\n2,\"5\"\" pipe\"\n");
+    let summary = folder.summary(&[]);
+    assert_eq!((&summary["succeeded"], &summary["batches"]), (&2.into(), &1.into()), "{summary}");
 }
 
 #[test]

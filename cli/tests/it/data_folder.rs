@@ -14,6 +14,22 @@ fn run(folder: &Folder) -> Value {
 }
 
 #[test]
+fn a_file_is_refused() {
+    let folder = Folder::with_rows(3, RECORD);
+    let file = folder.path().join("rows.csv").display().to_string();
+    let said = format!("--data: `{file}` is a file, a folder is expected");
+    for command in [&["run", folder.path().to_str().unwrap()][..], &["up", "--listen", "127.0.0.1:0"]] {
+        for data in [file.clone(), format!("{file}/data")] {
+            let fanfold = Command::new(env!("CARGO_BIN_EXE_fanfold")).args(command).args(["--data", &data]).output();
+            let output = fanfold.unwrap();
+            assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+            assert!(stderr(&output).contains(&said), "{}", stderr(&output));
+        }
+    }
+    assert!(folder.calls().is_empty());
+}
+
+#[test]
 fn a_folder_of_another_version_is_refused_and_left_as_it_is() {
     let folder = Folder::with_rows(10, RECORD);
     run(&folder);

@@ -49,6 +49,9 @@ fn too_many_failures_stop_a_run_which_the_next_one_continues() {
     assert_eq!(count(&rest, "succeeded"), count(&stopped, "open"));
     folder.assert_each_row_once(ROWS);
     assert_eq!(folder.run(&["--fail-fast", "0"]).status.code(), Some(2));
+    let no_tasks = folder.run(&["--limit", "0"]);
+    assert_eq!(no_tasks.status.code(), Some(2));
+    assert!(stderr(&no_tasks).contains("a whole number from 1 on is expected"), "{}", stderr(&no_tasks));
 }
 
 #[test]

@@ -53,6 +53,8 @@ fn what_cannot_be_planned_is_named() {
         (&["--items", "0"], "--items"),
         (&["--items", "5", "--batch", "10001"], "--batch"),
         (&["--items", "5", "--call", "soon"], "--call"),
+        (&["--items", "5", "--call", "2h"], "at most 1m 30s is allowed, the longest `timeout` of a policy"),
+        (&["--items", "5", "--call", "91s"], "answers later, which `answers_within` of a policy allows"),
     ] {
         let output = plan(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

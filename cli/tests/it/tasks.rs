@@ -71,6 +71,24 @@ fn bad_rows_are_shown_by_their_lines_and_the_others_are_registered() {
     assert_eq!(summary(&shown), [0, 0, 0, 3]);
 }
 
+/// Rows before and after it are rows of their own.
+#[test]
+fn a_row_of_csv_with_wrong_quotes_is_shown_by_its_line() {
+    let stack = Stack::start();
+    let csv = [&FROM_INPUT[..], &["--format", "csv"]].concat();
+    let output = stack.fed(&csv, "ref,shop\nR-1,a\nR-2,\"a\"b\nR-3,a\nR-4,\"a\nR-5,a\n");
+    assert_eq!(code(&output), 3);
+    assert_eq!(
+        stderr(&output),
+        "standard input:3: field 2: text follows the closing quote\n\
+         standard input:5: field 2: a quote is opened and not closed\n"
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "registered            2\nrefused               2\n");
+    let output = stack.fed(&csv, "ref,\"shop\nR-6,a\n");
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("standard input:1: field 2: a quote is opened"), "{}", stderr(&output));
+}
+
 /// More than one request, and the same again: what was corrected or added is registered, and nothing twice.
 #[test]
 fn a_repeated_command_registers_nothing_twice() {

@@ -1,11 +1,11 @@
-//! Where rows of CSV begin, and what is wrong with their quotes. Readers of CSV accept a quote that is not closed, and text behind a
-//! closing one: they take what follows as a part of the field, however many rows that is.
+//! Where rows of CSV begin, and what is wrong with their quotes. Readers of CSV accept a quote that is not closed, and text
+//! behind a closing one: they take what follows as a part of the field, however many rows that is.
 
 use std::collections::VecDeque;
 use std::fmt;
 
-/// Bytes of a field in quotes from which on it counts as not closed: a row is kept in memory until it ends, and no task may be that
-/// large.
+/// Bytes of a field in quotes from which on it counts as not closed: a row is kept in memory until it ends, and no task may
+/// be that large.
 pub const QUOTED_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
 
 /// What is wrong with the quotes of a row.
@@ -59,7 +59,7 @@ pub struct Ended {
     pub fault: Option<QuoteFault>,
 }
 
-/// What is wrong with the quotes of one row of an object. Its line end is left out, and a carriage return in it is text.
+/// What is wrong with the quotes of one row of an object, without its line end. A carriage return in it is text.
 pub(crate) fn of_row(row: &[u8], delimiter: u8) -> Option<QuoteFault> {
     if !row.contains(&b'"') {
         return None;
@@ -85,8 +85,8 @@ enum At {
     Quote,
 }
 
-/// Follows the bytes of a file in the way of its reader: a quote opens a field only as its first byte, and a line feed, a carriage
-/// return or both end a row.
+/// Follows the bytes of a file in the way of its reader: a quote opens a field only as its first byte, and a line feed, a
+/// carriage return or both end a row.
 #[derive(Clone, Debug)]
 pub struct Quotes {
     delimiter: u8,

@@ -23,10 +23,8 @@ pub(crate) fn transition(sim: &Sim, kind: &str, earlier: &Value, now: &Value) ->
     }
     let over = |gate: &Value| !gate["notified"].is_null() || !gate["undeliverable"].is_null();
     if !changed {
-        if let Some(until) = left_without_a_word(earlier, now)
-            && clock::right(sim.start).plus(sim.plan.skew) < until
-        {
-            return Some(format!("the probe until {} is over, and nobody says how it went", until.0));
+        if let Some(problem) = of_probe(sim, earlier, now) {
+            return Some(problem);
         }
         return (over(earlier) && !over(now) && earlier["undeliverable"].is_null())
             .then(|| "is to be reported again".to_owned());
@@ -38,18 +36,22 @@ pub(crate) fn transition(sim: &Sim, kind: &str, earlier: &Value, now: &Value) ->
     (notify != begins).then(|| format!("changed, and is to be reported: {begins}, wanted: {notify}"))
 }
 
-/// The end of the lease of a probe whose place is gone, though it counts as made until then. Only when that is over may others take
-/// the place away.
-fn left_without_a_word(earlier: &Value, now: &Value) -> Option<Timestamp> {
-    let probing = earlier["probing"].as_object()?;
+/// A probe ends together with its place: whoever made it says how it went, and nobody else says that it is over. Others may take
+/// either away only once its lease is over, or where everything has died.
+fn of_probe(sim: &Sim, earlier: &Value, now: &Value) -> Option<String> {
+    let until = Timestamp(earlier["probing"]["N"].as_str()?.parse().ok()?);
+    let lasts = |gate: &Value| gate["probing"] == earlier["probing"];
     let has_place = |gate: &Value| {
-        gate["places"]["M"]
-            .as_object()
-            .is_some_and(|places| places.values().any(|until| until.as_object() == Some(probing)))
+        gate["places"]["M"].as_object().is_some_and(|places| places.values().any(|of| *of == earlier["probing"]))
     };
-    let left = earlier["probing"] == now["probing"] && has_place(earlier) && !has_place(now);
-    let until = left.then(|| earlier["probing"]["N"].as_str()?.parse().ok()).flatten()?;
-    Some(Timestamp(until))
+    let over = clock::right(sim.start).plus(sim.plan.skew) >= until || sim.plan.restarts > 0;
+    if over || !has_place(earlier) || lasts(now) == has_place(now) {
+        return None;
+    }
+    Some(match lasts(now) {
+        true => format!("the probe until {} is over, and nobody says how it went", until.0),
+        false => format!("the probe until {} goes on, and counts as over", until.0),
+    })
 }
 
 /// Every kind's latest change was reported where its policy says so, and of no other kind anything.

@@ -267,6 +267,23 @@ async fn an_old_batch_is_not_given_up_for_a_short_outage() {
     }
 }
 
+/// The same after days of other failures, each of which asks to wait for a day.
+#[tokio::test(start_paused = true)]
+async fn failures_before_a_refusal_do_not_count_as_refusals() {
+    let day = Some(RetryAfter::Delay(Duration::from_secs(24 * 3_600)));
+    let api = ScriptedApi::new(move |call: &Call| match call.attempt {
+        1..=4 => Err(CallError { retry_after: day, ..CallError::again("500") }),
+        5 => Err(CallError::new(Cause::Status(503), "the batch API answered 503")),
+        _ => Ok(Answer::AllSucceeded),
+    });
+    let stack = TestStack::new(policy(json!({"max_attempts": 9})), api.clone(), Crash::never()).await;
+    let tasks = register(&stack, &DEPOTS[..1]).await;
+    stack.pass_time(REFUSED_MAX * 2).await;
+    let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
+    assert_eq!((batch.succeeded.count(), batch.attempts, batch.refused), (1, 6, 1));
+    assert!(api.seen()[4].at - api.seen()[0].at > REFUSED_MAX);
+}
+
 /// Members of a batch that gives up are failed only if their fan-outs still want them.
 #[tokio::test(start_paused = true)]
 async fn what_was_cancelled_is_missing_when_a_batch_gives_up() {

@@ -5,4 +5,4 @@ set -eu
 
 batch=$(cat)
 # Your work.
-printf '%s\n' "$batch" >> batches.ndjson
+printf '%s\n' "$batch" >> batches.log

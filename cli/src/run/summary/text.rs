@@ -6,11 +6,15 @@ use fanfold::notice::{Event, Notice};
 use indicatif::HumanCount;
 
 use super::{FailedTask, RunEnd, Summary, Undelivered, WAYS};
+use crate::client::shown;
 use crate::count::count;
 use crate::latencies::Percentiles;
 
 /// Failed tasks named in the summary for people.
 const NAMED: usize = 4;
+
+/// Reasons of failures in the summary for people: there may be one per task.
+const REASONS: usize = 10;
 
 /// From so many tasks in a leg on, averages per task are shown: with fewer, the fixed cost of a run counts too much.
 const WORTH_AN_AVERAGE: u64 = 100;
@@ -36,7 +40,7 @@ impl fmt::Display for Summary {
         }
         for Undelivered { to, notices, error } in &self.undelivered {
             let notices = HumanCount(*notices).to_string();
-            writeln!(f, "  undelivered {notices:>9}   notices of failed tasks to {to}: {error}")?;
+            writeln!(f, "  undelivered {notices:>9}   notices of failed tasks to {to}: {}", shown(error))?;
         }
         self.write_latency(f)?;
         self.write_usage(f)
@@ -125,29 +129,40 @@ impl Summary {
     fn write_failures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut reasons: Vec<(&String, &u64)> = self.failures.iter().collect();
         reasons.sort_by_key(|(reason, count)| (std::cmp::Reverse(**count), *reason));
-        for (reason, count) in reasons {
-            let tasks = self.failed_tasks.iter().filter(|task| task.error == *reason);
-            let name = |task: &FailedTask| task.key.clone().unwrap_or_else(|| format!("row {}", task.row));
-            let mut names: Vec<String> = tasks.take(NAMED).map(name).collect();
-            if *count > NAMED as u64 {
-                names.push("…".to_owned());
-            }
-            writeln!(f, "              {:>9}   {reason}: {}", HumanCount(*count).to_string(), names.join(", "))?;
+        let row = |tasks: u64, what: &str| format!("              {:>9}   {what}", HumanCount(tasks).to_string());
+        let (first, others) = reasons.split_at(reasons.len().min(REASONS));
+        for (reason, tasks) in first {
+            let names = self.names_of_failed(reason, **tasks).join(", ");
+            writeln!(f, "{}", row(**tasks, &format!("{}: {names}", shown(reason))))?;
         }
-        Ok(())
+        if others.is_empty() {
+            return Ok(());
+        }
+        let tasks: u64 = others.iter().map(|(_, tasks)| **tasks).sum();
+        let others = count(others.len() as u64, "other reason", "other reasons");
+        writeln!(f, "{}", row(tasks, &format!("… and {others} (--json lists all)")))
     }
 
-    /// Compared with one call per task.
+    /// The first of so many tasks that failed for a reason: their keys, or their rows.
+    fn names_of_failed(&self, reason: &str, count: u64) -> Vec<String> {
+        let tasks = self.failed_tasks.iter().filter(|task| task.error == reason);
+        let name = |task: &FailedTask| task.key.as_deref().map_or_else(|| format!("row {}", task.row), shown);
+        let more = (count > NAMED as u64).then(|| "…".to_owned());
+        tasks.take(NAMED).map(name).chain(more).collect()
+    }
+
+    /// Compared with one call per task, of those that have an outcome: others may not have been called.
     fn saved(&self) -> String {
         if self.calls == 0 {
             return String::new();
         }
         let retries = count(self.retries, "retry", "retries");
-        if self.calls >= self.total {
+        let tasks = self.total.saturating_sub(self.open);
+        if self.calls >= tasks {
             return format!("   no fewer than one per task, {retries}");
         }
-        let percentage = 100.0 * (1.0 - self.calls as f64 / self.total as f64);
-        let saved = HumanCount(self.total - self.calls);
+        let percentage = 100.0 * (1.0 - self.calls as f64 / tasks as f64);
+        let saved = HumanCount(tasks - self.calls);
         format!("   {saved} saved against one per task ({percentage:.1} %), {retries}")
     }
 }
@@ -190,5 +205,85 @@ impl fmt::Display for Delivered<'_> {
             Event::KindStopped(stopped) => write!(f, "kind {} stands still: {}", stopped.kind, stopped.answer),
             Event::KindResumed(resumed) => write!(f, "kind {} resumes", resumed.kind),
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The summary of a run in which tasks with these keys failed for these reasons.
+    fn failed(tasks: &[(Option<&str>, &str)]) -> Summary {
+        let mut failures = std::collections::BTreeMap::<&str, u64>::new();
+        for (_, error) in tasks {
+            *failures.entry(*error).or_default() += 1;
+        }
+        let tasks = (1_u64..).zip(tasks);
+        let tasks = tasks.map(|(row, (key, error))| json!({"id": "i", "row": row, "key": key, "error": error}));
+        let tasks: Vec<Value> = tasks.collect();
+        let summary = json!({
+            "name": "letters", "fanout": uuid::Uuid::nil(), "total": 5_000, "succeeded": 5_000 - tasks.len(),
+            "failed": tasks.len(), "duplicates": 0, "failures": failures, "failed_tasks": tasks, "batches": 10,
+            "mean_batch": 500.0, "calls": 10, "retries": 0, "notices": 1, "resumed": false, "wall_ms": 1_000,
+            "write_units": 1.0, "read_units": 1.0, "dynamodb_requests": 1, "sqs_requests": 1, "by_operation": {},
+        });
+        serde_json::from_value(summary).unwrap()
+    }
+
+    /// The lines below `failed`, one per reason.
+    fn reasons(summary: &Summary) -> Vec<String> {
+        let text = summary.to_string();
+        let lines = text.lines().skip_while(|line| !line.starts_with("  failed")).skip(1);
+        lines.take_while(|line| line.starts_with("      ")).map(|line| line.trim().to_owned()).collect()
+    }
+
+    #[test]
+    fn reasons_are_named_with_the_first_of_their_tasks() {
+        let heavy = ["A-1", "A-2", "A-4", "A-5", "A-6"].map(|key| (Some(key), "too heavy"));
+        let tasks = [&[(None, "no such town")][..], &heavy].concat();
+        assert_eq!(reasons(&failed(&tasks)), ["5   too heavy: A-1, A-2, A-4, A-5, …", "1   no such town: row 1"]);
+    }
+
+    #[test]
+    fn what_a_batch_api_says_forges_no_lines_and_is_short() {
+        let long = "x".repeat(500);
+        let tasks = [
+            (Some("A\u{1b}[2J\r1"), "no\n  succeeded     9,999\r\u{1b}[1A"),
+            (Some(long.as_str()), "y"),
+            (None, long.as_str()),
+        ];
+        let summary = failed(&tasks);
+        let shown = reasons(&summary);
+        assert_eq!(shown[0], "1   no succeeded 9,999 \\u{1b}[1A: A\\u{1b}[2J 1");
+        assert!(shown.iter().all(|line| line.len() < 250) && shown.len() == 3, "{shown:#?}");
+        assert!(summary.to_string().chars().all(|letter| letter == '\n' || !letter.is_control()));
+        // As JSON it is what was said.
+        assert_eq!(serde_json::to_value(&summary).unwrap()["failed_tasks"][0]["error"], tasks[0].1);
+    }
+
+    #[test]
+    fn as_many_reasons_are_shown_as_can_be_read() {
+        let errors: Vec<String> = (0..3_000).map(|n| format!("error {n:04}")).collect();
+        let mut tasks: Vec<(Option<&str>, &str)> = errors.iter().map(|error| (None, error.as_str())).collect();
+        tasks.push((None, "error 2999"));
+        let shown = reasons(&failed(&tasks));
+        assert_eq!(shown.len(), REASONS + 1);
+        assert_eq!(shown[..2], ["2   error 2999: row 3000, row 3001", "1   error 0000: row 1"]);
+        assert_eq!(shown[REASONS], "2,990   … and 2,990 other reasons (--json lists all)");
+        let shown = reasons(&failed(&tasks[..11]));
+        assert_eq!(shown[REASONS], "1   … and 1 other reason (--json lists all)");
+        assert_eq!(reasons(&failed(&tasks[..10])).len(), REASONS);
+    }
+
+    #[test]
+    fn tasks_without_an_outcome_save_no_calls() {
+        let summary = failed(&[(None, "no")]);
+        assert_eq!(summary.saved(), "   4,990 saved against one per task (99.8 %), 0 retries");
+        let stopped = Summary { open: 4_980, ..summary.clone() };
+        assert_eq!(stopped.saved(), "   10 saved against one per task (50.0 %), 0 retries");
+        assert_eq!(Summary { open: 4_990, ..summary }.saved(), "   no fewer than one per task, 0 retries");
     }
 }
