@@ -55,7 +55,7 @@ impl Handle {
             Write::Done(dropped) => Some(dropped),
             // Outcomes were posted meanwhile: their members are not dropped.
             Write::Refused(Some(stands)) if stands.is_same_attempt(&batch) => {
-                return Box::pin(self.drop_some(stands)).await;
+                return Box::pin(self.drop_any(stands)).await;
             }
             Write::Refused(_) => None,
         };
