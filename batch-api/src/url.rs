@@ -151,16 +151,16 @@ impl UrlCaller {
             }
             _ => body::read(response).await?,
         };
+        if status.is_success() && said.is_empty() && !says_its_length(status, &headers) {
+            let message = "the answer ended without a body; an empty one needs `Content-Length: 0` or the status 204";
+            return Err(CallError::new(Cause::Silence, message));
+        }
         let said = hidden(said, secrets);
         if let Some(reader) = reader {
             let reason = format!("{status}{}", redirect(status, &headers, secrets));
             let readings = reader.read(call, status.as_u16(), &reason, &said);
             let readings = readings.map_err(|error| CallError { retry_after: retry_after(&headers), ..error })?;
             return Ok(readings.into_answer(call).asking_for(self.delay(&headers)));
-        }
-        if said.is_empty() && !says_its_length(status, &headers) {
-            let message = "the answer ended without a body; an empty one needs `Content-Length: 0` or the status 204";
-            return Err(CallError::new(Cause::Silence, message));
         }
         let answer = Answer::read_success(status.as_u16(), &said, call)?;
         let answer = match mapping {

@@ -1,6 +1,7 @@
 //! Batch APIs of the local runner: what every stack can call, and programs of this machine.
 
 mod command;
+mod needs;
 mod process_group;
 mod program;
 mod reach;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use fanfold_batch_api::{Caller, Callers};
 
 pub(crate) use command::{Input, LocalPrograms};
-pub(crate) use reach::check;
+pub(crate) use reach::{Reached, check};
 pub(crate) use server::Process;
 
 /// The batch APIs of policies; programs are run in `folder`.

@@ -1,5 +1,6 @@
 //! Whether a batch API is there at all. Asked before the first task is registered.
 
+use std::fmt;
 use std::net::ToSocketAddrs;
 use std::path::Path;
 use std::time::Duration;
@@ -8,13 +9,37 @@ use fanfold::policy::{BatchApi, Way};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::program;
+use super::{needs, program};
 
 /// How long a connection may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Checks that the batch API of a policy is there. The error names what is wrong.
-pub(crate) async fn check(batch_api: &BatchApi, folder: &Path) -> Result<(), String> {
+/// Whether a batch API is known to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// It is.
+    Yes,
+    /// Only a call would show it.
+    Unknown,
+}
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Yes => "the batch API can be reached",
+            Self::Unknown => "only a call shows whether the batch API can be reached",
+        })
+    }
+}
+
+/// Checks that the batch API of a policy is there, and that the environment has what its calls need. The error names what is wrong.
+pub(crate) async fn check(batch_api: &BatchApi, folder: &Path) -> Result<Reached, String> {
+    needs::check(batch_api, |name| std::env::var(name).ok())?;
+    reach(batch_api, folder).await?;
+    Ok(if matches!(batch_api.way, Way::Lambda(_)) { Reached::Unknown } else { Reached::Yes })
+}
+
+async fn reach(batch_api: &BatchApi, folder: &Path) -> Result<(), String> {
     match &batch_api.way {
         Way::Url(url) => {
             connect(url).await.map_err(|problem| format!("`batch_api.url`: nothing answers at {url}: {problem}"))

@@ -41,6 +41,13 @@ pub(super) struct Reading {
     pub(super) retries: u64,
 }
 
+impl Reading {
+    /// Tasks whose outcome is known, be they acked or not.
+    pub(super) fn done(self) -> u64 {
+        self.handled + self.duplicates
+    }
+}
+
 impl Meter {
     /// Duplicates, whose key another task has, by this process.
     pub(super) fn duplicates(&self) -> u64 {
@@ -49,14 +56,13 @@ impl Meter {
 
     /// Whether every task has its outcome.
     pub(super) fn is_handled(&self) -> bool {
-        let now = self.reading();
-        now.handled + now.duplicates == self.total
+        self.reading().done() == self.total
     }
 
     /// Tasks that are registered and have no outcome yet.
     pub(super) fn ahead(&self) -> u64 {
         let now = self.reading();
-        now.registered.saturating_sub(now.handled + now.duplicates)
+        now.registered.saturating_sub(now.done())
     }
 
     /// How far it is now.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 
 use crate::args::RunArgs;
-use crate::batch_api::{self, Process};
+use crate::batch_api::{self, Process, Reached};
 use crate::check::{Checked, check};
 use crate::count::count;
 use crate::failure::Failure;
@@ -109,10 +109,10 @@ impl Run<'_> {
         {
             return Ok(Some(Summary { shown_again: true, ..*summary }));
         }
-        self.reach_batch_api(process).await?;
+        let reached = self.reach_batch_api(process).await?;
         if self.args.check {
             say(format_args!(
-                "{}: {}, no problems; the batch API can be reached",
+                "{}: {}, no problems; {reached}",
                 job.folder.display(),
                 count(self.checked.tasks, "task", "tasks")
             ));
@@ -122,7 +122,7 @@ impl Run<'_> {
     }
 
     /// Starts the batch API if it is the folder's own, and checks that it can be called.
-    async fn reach_batch_api(&self, process: &mut Option<Process>) -> Result<(), Failure> {
+    async fn reach_batch_api(&self, process: &mut Option<Process>) -> Result<Reached, Failure> {
         let (job, kept) = (self.job, self.args.data.is_some());
         if let Some(server) = &job.server {
             let waiting = Waiting::begin("starting the batch API", self.how);

@@ -69,7 +69,7 @@ impl<'a> Bars<'a> {
         let bars = ["registered", "batched", "handled", "acked"].map(bar);
         let texts = [(); 2].map(|()| all.add(ProgressBar::no_length().with_style(style(TEXT))));
         stay_above(Some(all));
-        Self { meter, bars, texts, began: Instant::now(), first: meter.reading().acked }
+        Self { meter, bars, texts, began: Instant::now(), first: meter.reading().done() }
     }
 
     fn draw(&self) {
@@ -105,7 +105,7 @@ async fn bars(meter: &Meter) {
 
 async fn lines(meter: &Meter) {
     let began = Instant::now();
-    let first = meter.reading().acked;
+    let first = meter.reading().done();
     if meter.resumed {
         say(format_args!("resumed at {} of {}", HumanCount(first), count(meter.total, "task", "tasks")));
     }
@@ -139,10 +139,10 @@ fn work(now: Reading) -> String {
 /// Time gone, rate, time left. What earlier processes did is not of this one's pace.
 fn pace_of(meter: &Meter, now: Reading, first: u64, elapsed: Duration) -> String {
     let mut parts = vec![clock(elapsed)];
-    let rate = now.acked.saturating_sub(first) as f64 / elapsed.as_secs_f64().max(0.001);
+    let rate = now.done().saturating_sub(first) as f64 / elapsed.as_secs_f64().max(0.001);
     if rate >= 1.0 && elapsed >= GUESS_AFTER {
         parts.push(format!("{} per second", HumanCount(rate as u64)));
-        let left = meter.total.saturating_sub(now.acked) as f64 / rate;
+        let left = meter.total.saturating_sub(now.done()) as f64 / rate;
         parts.push(format!("about {} left", clock(Duration::from_secs_f64(left))));
     }
     if meter.resumed {
@@ -170,9 +170,9 @@ mod tests {
             registered: 42_049,
             duplicates: 0,
             batched: 42_049,
-            handled: 42_049,
+            handled: 10_000,
             failed: 1_039,
-            acked: 10_000,
+            acked: 1_000,
             batches: 1_279,
             retries: 1_062,
         };

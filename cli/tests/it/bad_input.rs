@@ -205,3 +205,11 @@ fn batch_apis() {
     folder.write("policy.yaml", good.replace(good.lines().last().unwrap(), "batch_api: {command: [book.sh]}"));
     refused(&folder, &["no program `book.sh` in PATH; `./book.sh` is one"]);
 }
+
+/// What calls need of the environment, which does not change while a run goes on.
+#[test]
+fn environments() {
+    let request = "request: {headers: {X-Key: \"${secret.NOWHERE}\"}}";
+    let policy = format!("kind: row\ntarget: kind\nbatch_api: {{url: \"http://127.0.0.1:9/\", {request}}}\n");
+    refused(&with_policy(&policy), &["policy.yaml", "there is no secret `NOWHERE`", "FANFOLD_SECRET_NOWHERE"]);
+}

@@ -120,7 +120,7 @@ impl Handle {
             Uncalled::Begun(batch) => *batch,
             Uncalled::Overtaken(then) => return Ok(then),
         };
-        let Some(batch) = self.drop_any(batch).await? else { return Ok(Afterwards::Waits) };
+        let Some(batch) = self.drop_uncalled(batch).await? else { return Ok(Afterwards::Waits) };
         let result = Err(CallError::new(Cause::NotMade, gave_up_waiting(answer)));
         self.end(batch, policy, EndedAttempt { result, gone: BTreeSet::new(), put_off: None }, message.more).await
     }

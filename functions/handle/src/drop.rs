@@ -44,8 +44,17 @@ impl Handle {
         self.drop_these(batch, slots).await
     }
 
-    /// The same for all members that are left.
-    pub(crate) async fn drop_any(&self, batch: Batch) -> Result<Option<Batch>, StoreError> {
+    /// The same for all members that are left, of an attempt that makes no call. If it cannot be known who is to be dropped, the
+    /// attempt is taken back.
+    pub(crate) async fn drop_uncalled(&self, batch: Batch) -> Result<Option<Batch>, StoreError> {
+        let dropped = self.drop_any(batch.clone()).await;
+        if dropped.is_err() {
+            self.batches.take_back(&batch).await?;
+        }
+        dropped
+    }
+
+    async fn drop_any(&self, batch: Batch) -> Result<Option<Batch>, StoreError> {
         let slots = self.cut_short(&batch, batch.unsettled()).await?;
         if slots.is_zero() { Ok(Some(batch)) } else { self.drop_these(batch, slots).await }
     }
@@ -79,7 +88,7 @@ impl Handle {
             Uncalled::Begun(batch) => *batch,
             Uncalled::Overtaken(then) => return Ok(then),
         };
-        let Some(batch) = self.drop_some(batch).await? else { return Ok(Afterwards::Waits) };
+        let Some(batch) = self.drop_uncalled(batch).await? else { return Ok(Afterwards::Waits) };
         if !batch.unsettled().is_empty() {
             self.batches.take_back(&batch).await?;
             return self.come_later(&batch, message, Duration::ZERO).await;

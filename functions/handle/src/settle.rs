@@ -57,7 +57,7 @@ pub(crate) fn settle_call(
     // A dev session that hands a batch back says nothing of the batch API.
     let in_vain = put_off.is_some() && batch.dev_session.is_none() && waited_in_vain(batch, None, moment.now);
     let mut outcomes = Outcomes::of(batch);
-    let mut called = if in_vain || is_not_made(&result) { before.clone() } else { slots.to_vec() };
+    let mut called = if is_not_made(&result) { before.clone() } else { slots.to_vec() };
     // What the call's own answer says of a member counts more than that it was posted as to be tried again.
     let again = batch.again.minus(&answered(batch, &result));
     batch.again.minus(&again).iter().for_each(|slot| outcomes.forget(slot));
@@ -89,11 +89,19 @@ pub(crate) fn settle_call(
         codes: outcomes.codes,
         last_error: retry.first().map(|retry| shorten(&retry.error, ERROR_BYTES_MAX).into_owned()),
         refused: batch.refused + u32::from(put_off.is_some()),
-        refused_since: put_off.map(|_| batch.refused_since.or(batch.begun_at).unwrap_or(moment.now)),
+        refused_since: refused_since(batch, put_off, moment.now),
         retry_at: (!open.is_empty()).then(|| due(judged.waits, &parts, &open, pause).max(moment.now.plus(asked))),
         parts,
         split: judged.splits,
     }
+}
+
+/// Since when the batch API refuses every call of a batch. A dev session that hands a batch back says nothing of it.
+fn refused_since(batch: &Batch, put_off: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+    put_off.and(match batch.dev_session {
+        Some(_) => batch.refused_since,
+        None => batch.refused_since.or(batch.begun_at).or(Some(now)),
+    })
 }
 
 /// How long the answer to a failed call asks to wait.

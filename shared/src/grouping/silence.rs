@@ -62,7 +62,7 @@ pub fn batch_overdue(batch: &Batch, around: Circumstances<'_>, horizon: Timestam
     let Circumstances { gate, hold, room } = around;
     let Some((_, due)) = HandleMessage::awaited(batch) else { return false };
     let resumed_at = gate.and_then(|gate| gate.resumed_at).max(hold.resumed_at).unwrap_or_default();
-    // While its kind stood still, or its lane was paused, all its messages were discarded.
+    // While its kind stood still, or its lane was paused, its messages that were due were discarded.
     if due <= resumed_at && batch.status != BatchStatus::Done && batch.woken_at < Some(resumed_at) {
         return true;
     }

@@ -12,7 +12,7 @@ pub const WAKE_RECORDS_MAX: usize = 10_000;
 /// Lanes of a target that such a request wakes without a look at what waits there.
 pub const WAKE_LANES_MAX: u32 = 64;
 
-/// How often `sweep` notes in a batch that a pause holds it.
+/// How often `sweep` notes in a batch that a pause holds it, or that its kind has no policy.
 pub const HELD_NOTED_EVERY: Duration = Duration::from_secs(24 * 3_600);
 
 /// Records that wait, or lanes, that a page of the list of lanes or of a cancellation looks at.

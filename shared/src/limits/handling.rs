@@ -115,7 +115,7 @@ pub const PROBE_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// How long a batch waits for the probe of another target.
 pub const OTHER_PROBE_WAIT: Duration = Duration::from_secs(5);
 
-/// How many days a batch waits for a batch API that refuses every call, before its members fail: a long weekend. Well below
+/// For how many days a batch API refuses every call, or a kind stands still, before members fail: a long weekend. Well below
 /// [`RETENTION`](super::RETENTION).
 pub const REFUSED_DAYS_MAX: u64 = 3;
 

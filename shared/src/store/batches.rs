@@ -3,6 +3,7 @@
 mod attempts;
 mod cursor;
 mod later;
+mod lost;
 mod record;
 mod results;
 mod settlement;
@@ -145,7 +146,7 @@ impl Batches {
         Ok(change.when_same("woken_at", batch.woken_at.map(time)).send().await?.is_done())
     }
 
-    /// Notes that a pause holds a batch. Of several workers, one does.
+    /// Notes that a pause holds a batch, or that its kind has no policy. Of several workers, one does.
     ///
     /// # Errors
     /// The table cannot be written.

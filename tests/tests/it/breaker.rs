@@ -1,5 +1,7 @@
 //! Kinds whose batch API says that the caller is wrong or must wait: they stand still, nothing fails, and they go on.
 
+mod probes;
+
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -243,23 +245,50 @@ async fn tasks_that_waited_for_days_fail_with_the_reason() {
     }
 }
 
+/// A tenant that is always refused, while others work, so that its kind stands still for moments only.
+#[tokio::test(start_paused = true)]
+async fn a_target_that_is_refused_for_days_fails_alone() {
+    let api = ScriptedApi::new(|call: &Call| match call.target.as_str() {
+        "117" => Err(CallError::new(Cause::Status(429), "the batch API answered 429")),
+        _ => Ok(Answer::AllSucceeded),
+    });
+    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
+    let refused = register(&stack, &DEPOTS[..1]).await;
+    let status = async || stack.all_batches().await[0].clone();
+    stack.pass_time(REFUSED_MAX - Duration::from_secs(24 * 3_600)).await;
+    stack.minutes(2).await;
+    let waits = status().await;
+    assert!(waits.status != BatchStatus::Done && waits.refused_since.is_some() && waits.refused > 10, "{waits:?}");
+    let others = register(&stack, &DEPOTS[1..]).await;
+    stack.minutes(3).await;
+    assert!(stack.gates.get_many(&["parcel"]).await.unwrap()[0].resumed_at.is_some(), "the others let the kind resume");
+    stack.pass_time(Duration::from_secs(30 * 3_600)).await;
+    stack.minutes(3).await;
+    let by_task = stack.assert_settled(&[refused.clone(), others.clone()].concat(), 10).await;
+    let failed = &by_task[&refused[0]];
+    assert!(failed.error(0).is_some_and(|error| error.starts_with("gave up after 3 days")), "{failed:?}");
+    assert!(others.iter().all(|task| by_task[task].succeeded.count() == 1));
+}
+
 /// Only the time for which it is refused counts, not what a batch waited for before.
 #[tokio::test(start_paused = true)]
 async fn an_old_batch_is_not_given_up_for_a_short_outage() {
     let (status, api) = ScriptedApi::answering(503);
     let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
-    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
+    stack.minutes(2).await;
+    assert!(stack.all_batches().await.iter().any(|batch| batch.refused_since.is_some()));
+    let calls = api.seen().len();
     stack.delete_policy("parcel").await;
     stack.drain().await;
     for _ in 0..5 {
         stack.clock.skip(Duration::from_secs(24 * 3_600));
         stack.sweep().await;
     }
-    assert!(api.seen().is_empty());
+    assert_eq!(api.seen().len(), calls);
     stack.put_policy(policy(json!({}))).await;
     stack.minutes(3).await;
-    assert!(api.seen().len() > 2 && gate(&stack).await.stopped.is_some());
+    assert!(api.seen().len() > calls && gate(&stack).await.stopped.is_some());
     status.store(200, Ordering::Relaxed);
     stack.minutes(10).await;
     for batch in stack.assert_settled(&tasks, 10).await.into_values() {
@@ -306,84 +335,6 @@ async fn what_was_cancelled_is_missing_when_a_batch_gives_up() {
     let slots = [0, 1].map(|at| batch.members.slot(&tasks[at]).unwrap());
     assert_eq!(slots.map(|slot| batch.failed.get(slot)), [true, false]);
     assert_eq!(slots.map(|slot| batch.dropped.get(slot)), [false, true]);
-}
-
-/// A place in the kind's gate, until a minute from now.
-fn place(stack: &TestStack, n: u128) -> Place {
-    let until = stack.world.now().plus(Duration::from_secs(60));
-    Place { record: 0, party: Party::Kind("parcel".to_owned()), holder: uuid::Uuid::from_u128(n), until }
-}
-
-/// Stops the kind by a refusal of each of these places. Returns its gate.
-async fn stop(stack: &TestStack, places: &[Place], version: u128) -> Gate {
-    let refusal = RefusedCall { target: "117", version: uuid::Uuid::from_u128(version), answer: "429" };
-    for place in places {
-        assert!(stack.gates.take(place, 10, stack.world.now()).await.unwrap().is_done());
-        stack.gates.refuse(place, refusal).await.unwrap();
-    }
-    let probe_at = stack.world.now();
-    assert!(stack.gates.stop(&gate(stack).await, "429", probe_at, None).await.unwrap());
-    gate(stack).await
-}
-
-/// The kind resumed while a probe was made, as its policy has changed, and perhaps stands still again.
-#[tokio::test(start_paused = true)]
-async fn a_probe_says_nothing_of_another_stop() {
-    for stops_again in [false, true] {
-        for works in [false, true] {
-            let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), Crash::never()).await;
-            let stopped = stop(&stack, &[1, 2, 3].map(|n| place(&stack, n)), 1).await;
-            let (still, probe) = (stopped.stopped.clone().unwrap(), place(&stack, 4));
-            assert!(stack.gates.take_probe(&probe, &stopped, &still, 10, None).await.unwrap().is_some());
-            assert!(stack.gates.forget(&stopped, &still, None).await.unwrap());
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            if stops_again {
-                stop(&stack, &[5, 6, 7].map(|n| place(&stack, n)), 2).await;
-            }
-            let before = gate(&stack).await;
-            let refusal = RefusedCall { target: "117", version: uuid::Uuid::from_u128(1), answer: "old" };
-            if works {
-                assert!(!stack.gates.resume(&probe, &stopped, None).await.unwrap());
-            } else {
-                stack.gates.still_stopped(&probe, &stopped, refusal, stack.world.now()).await.unwrap();
-            }
-            let after = gate(&stack).await;
-            assert!(after.places.is_empty(), "its place is released: {after:?}");
-            assert_eq!((&after.stopped, after.refusals), (&before.stopped, before.refusals));
-        }
-    }
-}
-
-/// A probe that ends after its lease leaves the next one alone.
-#[tokio::test(start_paused = true)]
-async fn a_late_probe_does_not_end_the_next_one() {
-    let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), Crash::never()).await;
-    let stopped = stop(&stack, &[1, 2, 3].map(|n| place(&stack, n)), 1).await;
-    let (still, late) = (stopped.stopped.clone().unwrap(), place(&stack, 4));
-    assert!(stack.gates.take_probe(&late, &stopped, &still, 10, None).await.unwrap().is_some());
-    tokio::time::sleep(Duration::from_secs(90)).await;
-    let (now, next) = (gate(&stack).await, place(&stack, 5));
-    let still = now.stopped.clone().unwrap();
-    assert!(stack.gates.take_probe(&next, &now, &still, 10, None).await.unwrap().is_some());
-    stack.gates.leave_probe(&late).await.unwrap();
-    let refusal = RefusedCall { target: "117", version: uuid::Uuid::from_u128(1), answer: "late" };
-    stack.gates.still_stopped(&late, &stopped, refusal, stack.world.now()).await.unwrap();
-    let after = gate(&stack).await;
-    assert_eq!(after.stopped.unwrap().probing, Some(next.until));
-    assert!(after.places.contains_key(&next.holder));
-}
-
-/// A call that began before the kind stopped, and works, does not make room for probes of the targets that were refused.
-#[tokio::test(start_paused = true)]
-async fn a_call_that_works_forgets_nothing_of_a_kind_that_stands_still() {
-    let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), Crash::never()).await;
-    let slow = place(&stack, 9);
-    assert!(stack.gates.take(&slow, 10, stack.world.now()).await.unwrap().is_done());
-    let stopped = stop(&stack, &[1, 2, 3].map(|n| place(&stack, n)), 1).await;
-    stack.gates.works(&slow).await.unwrap();
-    let after = gate(&stack).await;
-    assert_eq!((after.targets, after.refusals), (stopped.targets, stopped.refusals));
-    assert!(after.places.is_empty(), "its place is released");
 }
 
 /// Plain failures between refusals end no row of them, but neither do they stop a kind.

@@ -31,7 +31,8 @@ impl Local {
         let (batch_api, notices) = moved(&policy.batch_api, way, &can_be_had());
         match &batch_api.way {
             Way::Command(_) => {
-                batch_api::check(&batch_api, &folder).await.map_err(|problem| Fault::new("COMMAND", problem))?;
+                let there = batch_api::check(&batch_api, &folder).await;
+                there.map_err(|problem| Fault::new("COMMAND", problem))?;
             }
             _ => {
                 let moved = Policy { batch_api: batch_api.clone(), ..policy.clone() };

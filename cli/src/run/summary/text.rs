@@ -140,7 +140,7 @@ impl Summary {
         }
         let tasks: u64 = others.iter().map(|(_, tasks)| **tasks).sum();
         let others = count(others.len() as u64, "other reason", "other reasons");
-        writeln!(f, "{}", row(tasks, &format!("… and {others} (--json lists all)")))
+        writeln!(f, "{}", row(tasks, &format!("… and {others} (with --json a run lists all)")))
     }
 
     /// The first of so many tasks that failed for a reason: their keys, or their rows.
@@ -272,9 +272,9 @@ mod tests {
         let shown = reasons(&failed(&tasks));
         assert_eq!(shown.len(), REASONS + 1);
         assert_eq!(shown[..2], ["2   error 2999: row 3000, row 3001", "1   error 0000: row 1"]);
-        assert_eq!(shown[REASONS], "2,990   … and 2,990 other reasons (--json lists all)");
+        assert_eq!(shown[REASONS], "2,990   … and 2,990 other reasons (with --json a run lists all)");
         let shown = reasons(&failed(&tasks[..11]));
-        assert_eq!(shown[REASONS], "1   … and 1 other reason (--json lists all)");
+        assert_eq!(shown[REASONS], "1   … and 1 other reason (with --json a run lists all)");
         assert_eq!(reasons(&failed(&tasks[..10])).len(), REASONS);
     }
 

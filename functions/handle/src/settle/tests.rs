@@ -315,3 +315,17 @@ fn a_part_whose_members_all_came_is_the_one_that_was_called() {
     let next = Batch { parts: settlement.parts, ..come };
     assert_eq!(next.called(), [3], "the first half works, so the second is halved uncalled");
 }
+
+#[test]
+fn refusals_last_from_the_first_one_until_an_attempt_counts() {
+    let refused = |batch: &Batch| {
+        let result = Err(CallError::new(Cause::Status(429), "429"));
+        let ended = EndedAttempt { result, gone: BTreeSet::new(), put_off: Some(Timestamp(5_000)) };
+        settle(batch, ended, &policy(3), Timestamp(1_000), 0).refused_since
+    };
+    let first = Batch { begun_at: Some(Timestamp(900)), ..batch(2, 1) };
+    let again = Batch { refused_since: Some(Timestamp(3)), ..first.clone() };
+    assert_eq!((refused(&first), refused(&again)), (Some(Timestamp(900)), Some(Timestamp(3))));
+    assert_eq!(refused(&Batch { dev_session: Some(Uuid::nil()), ..first }), None, "a session says nothing of it");
+    assert_eq!(run(&again, Err(CallError::again("500"))).refused_since, None);
+}

@@ -9,8 +9,7 @@ use super::{Batch, BatchStatus, Batches, Settlement, TokenSecret};
 use crate::aws::attributes::{Reader, binary, count, number, text, time};
 use crate::aws::{StoreError, Write};
 use crate::bits::Bits;
-use crate::clock::Timestamp;
-use crate::limits::{ATTEMPT_MARGIN, CALL_WITHIN};
+use crate::limits::{ATTEMPT_MARGIN, CALL_WITHIN, CONTENTION_TRIES_MAX};
 use crate::pacing::Turns;
 
 impl Batches {
@@ -182,22 +181,26 @@ impl Batches {
     /// Takes back an attempt that could not call the batch API: it does not count.
     ///
     /// # Errors
-    /// The table cannot be written.
+    /// The table cannot be written, or the record is corrupt.
     pub async fn take_back(&self, batch: &Batch) -> Result<(), StoreError> {
-        let attempts = batch.attempts.saturating_sub(1);
-        let status = if attempts == 0 { BatchStatus::Formed } else { BatchStatus::InProgress };
-        let updated_at = self.table.world.now();
-        // The part that is next now, as the members of the one before it were dropped, may have to wait.
-        let retry_at = Some(batch.parts.due(&batch.unsettled())).filter(|due| *due > Timestamp::default());
-        let after = Batch { status, attempts, lease_until: None, retry_at, updated_at, ..batch.clone() };
-        let change = self
-            .table
-            .change("id", batch.id)
-            .differences(&batch.encode(self.table.retention), &after.encode(self.table.retention))
-            .remove(["call_until"])
-            .when_is("attempts", number(batch.attempts))
-            .when_is("lease_until", time(batch.lease_until.unwrap_or_default()));
-        change.send().await.map(|_| ())
+        let mut batch = batch.clone();
+        for _ in 0..CONTENTION_TRIES_MAX {
+            let after = batch.clone().taken_back(self.table.world.now());
+            let change = self
+                .table
+                .change("id", batch.id)
+                .differences(&batch.encode(self.table.retention), &after.encode(self.table.retention))
+                .remove(["call_until"])
+                .when_is("attempts", number(batch.attempts))
+                .when_is("lease_until", time(batch.lease_until.unwrap_or_default()))
+                .when_same("lost", count(batch.lost));
+            match change.send().await?.decode_refused(Batch::decode)? {
+                // What came for its members meanwhile ended its part.
+                Write::Refused(Some(stands)) if stands.is_same_attempt(&batch) => batch = stands,
+                Write::Done(()) | Write::Refused(_) => return Ok(()),
+            }
+        }
+        Err(StoreError::Contended { what: format!("taking back an attempt of batch {}", batch.id) })
     }
 
     /// Shortens the lease of an attempt whose worker and connections are known to be dead: the batch API may work on the call

@@ -100,25 +100,6 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// While an attempt runs: how many in a row before it were lost with their workers. They were for the same members, and the
-    /// results of their calls are unknown.
-    #[must_use]
-    pub fn lost_in_a_row(&self) -> u32 {
-        self.attempts.saturating_sub(1).saturating_sub(self.ended).saturating_sub(self.lost)
-    }
-
-    /// The batch, which was `before`: once none is left of the part that is called, the attempts that were lost with it are not
-    /// those of the next part.
-    #[must_use]
-    pub(super) fn without_losses_of_others(self, before: &Self) -> Self {
-        let left = before.called().into_iter().any(|slot| self.is_open(slot));
-        if left || self.unsettled().is_empty() {
-            self
-        } else {
-            Self { lost: self.attempts.saturating_sub(self.ended), ..self }
-        }
-    }
-
     /// Attempts that ended and count: those that the batch API refused, as it refuses every call, do not.
     #[must_use]
     pub fn attempts_that_count(&self) -> u32 {

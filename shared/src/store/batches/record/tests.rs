@@ -15,7 +15,7 @@ fn any_answered_batch() -> impl Strategy<Value = Batch> {
     (
         (any_id(), "[a-z]{1,9}:(0|[1-9][0-9]?):[a-zA-Z:]{0,9}", any_status(), items),
         any::<[u32; 4]>(),
-        prop::array::uniform6(prop::option::of(any_time())),
+        prop::array::uniform7(prop::option::of(any_time())),
         prop::array::uniform5(any_bits()),
         (texts(), texts(), any_results(), prop::option::of(".{0,9}"), any_notice()),
         (prop::array::uniform2(any_time()), any_turns(), any::<u64>(), any_parts()),
@@ -23,13 +23,12 @@ fn any_answered_batch() -> impl Strategy<Value = Batch> {
         .prop_map(|(named, counts, times, slots, said, (dates, turns, weight, parts))| {
             let (id, lane, status, (fanout, group, items)) = named;
             let [attempts, ended, lost, refused] = counts;
-            let [begun_at, lease_until, retry_at, woken_at, held_at, kept_at] = times;
+            let [refused_since, begun_at, lease_until, retry_at, woken_at, held_at, kept_at] = times;
             let [succeeded, failed, dropped, silent, freed] = slots;
             let ((errors, codes, results, last_error, notice), [created_at, updated_at]) = (said, dates);
             let members = items.into_iter().map(|index| TaskId::Item(ItemId { fanout, group, index }));
             let members = Members::new(members);
-            let (lane, errors) = (lane.parse().unwrap(), errors.into_iter().collect());
-            let codes = codes.into_iter().collect();
+            let (errors, codes) = (errors.into_iter().collect(), codes.into_iter().collect());
             Batch {
                 status,
                 bundles: [(group, Bits::ones(ended as usize % 9 + 1))].into_iter().collect(),
@@ -37,6 +36,7 @@ fn any_answered_batch() -> impl Strategy<Value = Batch> {
                 ended,
                 lost,
                 refused,
+                refused_since,
                 begun_at,
                 lease_until,
                 retry_at,
@@ -57,7 +57,7 @@ fn any_answered_batch() -> impl Strategy<Value = Batch> {
                 last_error,
                 notice,
                 updated_at,
-                ..Batch::intended(id, lane, members, created_at)
+                ..Batch::intended(id, lane.parse().unwrap(), members, created_at)
             }
         })
 }
