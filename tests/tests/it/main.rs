@@ -9,6 +9,7 @@ mod bundles;
 mod calls_at_once;
 mod cancelled;
 mod client;
+mod conflicts;
 mod control;
 mod count_budgets;
 mod crash;

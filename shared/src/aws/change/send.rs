@@ -47,10 +47,8 @@ impl<'a> Change<'a> {
             loop {
                 let once = Config::builder().retry_config(RetryConfig::disabled());
                 let answer = call.clone().customize().config_override(once).send().await;
-                let not_applied = |error: &SdkError<_, _>| {
-                    error.code().is_some_and(|code| THROTTLED.contains(&code) || code == TRANSACTION_CONFLICT)
-                };
-                if answer.as_ref().is_err_and(not_applied)
+                let not_applied = |code| THROTTLED.contains(&code) || code == TRANSACTION_CONFLICT;
+                if answer.as_ref().is_err_and(|error| error.code().is_some_and(not_applied))
                     && let Some(pause) = pauses.next(table.world.random.next())
                 {
                     tokio::time::sleep(pause).await;
@@ -62,10 +60,21 @@ impl<'a> Change<'a> {
         .boxed()
     }
 
+    /// Sends it. The SDK repeats it after failures that may pass, but not if it met a transaction.
     fn call(self, wanted: ReturnValue) -> BoxFuture<'a, Result<Write<UpdateItemOutput>, StoreError>> {
         async move {
             let (table, call) = self.request(wanted);
-            read(table, call.send().await)
+            let mut pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
+            loop {
+                let answer = call.clone().send().await;
+                if answer.as_ref().is_err_and(|error| error.code() == Some(TRANSACTION_CONFLICT))
+                    && let Some(pause) = pauses.next(table.world.random.next())
+                {
+                    tokio::time::sleep(pause).await;
+                    continue;
+                }
+                return read(table, answer);
+            }
         }
         .boxed()
     }

@@ -124,32 +124,61 @@ impl Tasks {
         enough: usize,
         found: &mut Found,
     ) -> Result<(), StoreError> {
-        for records in records.chunk_by(|a, b| a.bundle().is_some() == b.bundle().is_some()) {
-            for records in
-                records.chunks(if records[0].bundle().is_some() { BUNDLES_PER_READ } else { KEYS_PER_READ_MAX })
-            {
-                if found.waiting() >= enough {
-                    return Ok(());
-                }
-                let ids: Vec<Uuid> = records.iter().filter_map(|record| record.bundle()).collect();
-                let mut bundles = self.bundles(&ids, true).await?;
-                for record in records {
-                    match record {
-                        PendingRecord::Task(id) => found.records.push(WaitingRecord::Task(*id)),
-                        PendingRecord::Bundle(id) => match bundles.remove(id).filter(|bundle| bundle.lane == *lane) {
-                            Some(bundle) if bundle.waiting() > 0 => {
-                                found.newest = found.newest.max(Some(bundle.created_at));
-                                found.records.push(WaitingRecord::Bundle(Box::new(bundle)))
-                            }
-                            Some(bundle) if matches!(bundle.state, BundleState::Filling | BundleState::Dead) => {
-                                found.unfilled.push(bundle);
-                            }
-                            _ => {}
-                        },
-                    }
+        let mut rest = records;
+        while !rest.is_empty() && found.waiting() < enough {
+            let (records, others) = rest.split_at(read_at_once(rest));
+            rest = others;
+            let ids: Vec<Uuid> = records.iter().filter_map(PendingRecord::bundle).collect();
+            let mut bundles = self.bundles(&ids, true).await?;
+            for record in records {
+                match record {
+                    PendingRecord::Task(id) => found.records.push(WaitingRecord::Task(*id)),
+                    PendingRecord::Bundle(id) => match bundles.remove(id).filter(|bundle| bundle.lane == *lane) {
+                        Some(bundle) if bundle.waiting() > 0 => {
+                            found.newest = found.newest.max(Some(bundle.created_at));
+                            found.records.push(WaitingRecord::Bundle(Box::new(bundle)))
+                        }
+                        Some(bundle) if matches!(bundle.state, BundleState::Filling | BundleState::Dead) => {
+                            found.unfilled.push(bundle);
+                        }
+                        _ => {}
+                    },
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// How many of these records are looked at with one read: as many as one has bundles for, with the tasks between them.
+fn read_at_once(records: &[PendingRecord]) -> usize {
+    let mut bundles = 0;
+    let fits = |record: &&PendingRecord| {
+        bundles += usize::from(record.bundle().is_some());
+        bundles <= BUNDLES_PER_READ
+    };
+    records.iter().take(KEYS_PER_READ_MAX).take_while(fits).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_reads_are_enough_wherever_the_bundles_are() {
+        let task = PendingRecord::Task(TaskId::Single(Uuid::nil()));
+        let bundle = PendingRecord::Bundle(Uuid::nil());
+        let reads = |records: &[PendingRecord]| {
+            let (mut rest, mut reads) = (records, Vec::new());
+            while !rest.is_empty() {
+                reads.push(read_at_once(rest));
+                rest = &rest[read_at_once(rest)..];
+            }
+            reads
+        };
+        assert_eq!(reads(&vec![bundle; 2 * BUNDLES_PER_READ + 1]), [BUNDLES_PER_READ, BUNDLES_PER_READ, 1]);
+        assert_eq!(reads(&vec![task; KEYS_PER_READ_MAX + 1]), [KEYS_PER_READ_MAX, 1]);
+        let turns = [task, bundle].repeat(2 * BUNDLES_PER_READ);
+        assert_eq!(reads(&turns), [2 * BUNDLES_PER_READ + 1, 2 * BUNDLES_PER_READ - 1]);
     }
 }

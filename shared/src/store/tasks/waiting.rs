@@ -33,7 +33,9 @@ impl Tasks {
     /// The table cannot be read, or a record is corrupt.
     pub async fn taken(&self, named: &Waiting) -> Result<Taken, StoreError> {
         let standings = self.standings(named.tasks.ids(), false).await?.into_iter();
-        let tasks = standings.filter(|task| task.state != State::Created).map(|task| task.id).collect();
+        // One that was in a bundle, as far as is known, may have been freed from it a moment ago.
+        let claimed = |state: &State| !matches!(state, State::Created | State::Bundled(_));
+        let tasks = standings.filter(|task| claimed(&task.state)).map(|task| task.id).collect();
         let ids: Vec<Uuid> = named.bundles.keys().copied().collect();
         let bundles = self.bundles(&ids, false).await?.into_values();
         let over = |bundle: &Bundle| matches!(bundle.state, BundleState::Taken | BundleState::Dead);
