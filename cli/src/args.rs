@@ -54,8 +54,13 @@ pub(crate) enum Command {
 ///   0     every task succeeded, or is a duplicate: another task has its key
 ///   1     another error, such as a full disk, or a batch API that ended
 ///   2     something in the folder or on the command line cannot be used
-///   3     some tasks failed (the summary lists them), or --fail-fast stopped the run
-///   130   Ctrl-C stopped the run (143: SIGTERM did)
+///   3     some tasks failed (the summary lists them), --fail-fast stopped the run, or its fan-out was
+///         cancelled, failed or expired: what was not done then is missing, and stays so
+///   130   Ctrl-C stopped the run (143: SIGTERM did; 129: SIGHUP, as when a terminal is closed)
+///
+/// After Ctrl-C, calls in progress come to their end, for which the policy's `timeout` gives them time;
+/// a second Ctrl-C ends them at once. After SIGTERM and SIGHUP they have 15 seconds. A call that is cut
+/// off is made again when the run is resumed.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct RunArgs {
@@ -76,7 +81,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) limit: Option<u64>,
     /// Stop when N tasks have failed: take no more rows, begin no more calls, and let those in progress
-    /// end. With --data, the same command resumes the run.
+    /// end (Ctrl-C ends them at once). With --data, the same command resumes the run.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) fail_fast: Option<u64>,
     /// Print only one JSON document, at the end, and show no progress.
@@ -97,7 +102,10 @@ fn at_least_one(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| "a whole number from 1 on is expected".to_owned())
 }
 
-/// Runs a whole stack on this machine and serves its HTTP API until Ctrl-C or SIGTERM.
+/// Runs a whole stack on this machine and serves its HTTP API until Ctrl-C, SIGTERM or SIGHUP.
+///
+/// After Ctrl-C, calls in progress come to their end; a second one ends them at once. After the other
+/// signals they have 15 seconds.
 ///
 /// It is the API that is deployed, but without authentication: do not expose it. Example:
 ///

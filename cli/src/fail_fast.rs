@@ -49,6 +49,8 @@ impl Step for Limited {
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
             if self.limit.is_reached() {
+                // Outcomes that are posted reach it, too.
+                self.limit.reached.notify_one();
                 return deliveries.into_iter().map(|delivery| delivery.message_id).collect();
             }
             let failures = self.step.deliver(deliveries).await;

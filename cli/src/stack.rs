@@ -40,9 +40,6 @@ const SOON: Duration = Duration::from_millis(50);
 /// How long invocations may take to end before a line shows what is waited for.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// How long they may take then: as long as most batch APIs may take for a call.
-const CALLS_END_WITHIN: Duration = Duration::from_secs(15);
-
 /// Between two looks at the queues.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -106,11 +103,11 @@ impl EmbeddedStack {
         &self.world
     }
 
-    /// Waits until no step has a message to work on now. Messages that are due later do not count.
-    pub(crate) async fn quiet(&self) {
+    /// Waits until none of these functions has a message to work on now. Messages that are due later do not count.
+    pub(crate) async fn quiet(&self, which: impl Fn(&str) -> bool) {
         loop {
             let mut messages = 0;
-            for source in self.template.event_sources() {
+            for source in self.template.event_sources().iter().filter(|source| which(&source.function)) {
                 let backlog = self.engine.backlog(&source.queue_url).await.unwrap_or_default();
                 messages += backlog.visible + backlog.in_flight;
             }
@@ -177,14 +174,14 @@ impl Running {
     }
 
     /// Takes no more messages, and waits for the invocations that run, so that nothing they need is gone before they are.
-    /// What runs for too long is cut off, as it is at once if somebody asks twice: it goes on at the next start. Returns what
-    /// was invoked, by function.
-    pub(crate) async fn stop(self, stop: &Stop) -> BTreeMap<String, Invocations> {
+    /// What runs for longer than `within` is cut off, as it is at once if somebody asks again: it goes on at the next
+    /// start. Returns what was invoked, by function.
+    pub(crate) async fn stop(self, stop: &Stop, within: Duration) -> BTreeMap<String, Invocations> {
         self.sweep.abort();
         let cut = async {
             tokio::select! {
-                () = calls_time_out() => {}
-                () = stop.asked_twice() => {}
+                () = time_out(within) => {}
+                () = stop.asked_again() => {}
             }
         }
         .shared();
@@ -206,11 +203,12 @@ impl Running {
     }
 }
 
-/// How long calls of batch APIs may take to end.
-async fn calls_time_out() {
+/// Waits for so long, and says for what once it takes more than a moment.
+async fn time_out(within: Duration) {
     tokio::time::sleep(QUIET).await;
-    say("waiting for the calls in progress to end; Ctrl-C ends them at once");
-    tokio::time::sleep(CALLS_END_WITHIN).await;
+    let most = humantime::format_duration(within);
+    say(format_args!("waiting for the calls in progress to end, at most {most}; Ctrl-C ends them at once"));
+    tokio::time::sleep(within).await;
 }
 
 /// A function has the variables that the template gives it, and no others. What the template leaves empty, as it does with secrets,

@@ -1,15 +1,23 @@
-//! Ctrl-C and SIGTERM: once to end in good order, twice to end at once.
+//! Ctrl-C, SIGTERM and SIGHUP: once to end in good order, twice to end at once.
 
 use std::future::pending;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use fanfold::limits::{ATTEMPT_MARGIN, BATCH_API_TIMEOUT_MAX};
 use tokio::sync::watch;
 
 use crate::failure::Failure;
 
 /// How long an end at once may take before the process is left as it is.
 const AT_ONCE: Duration = Duration::from_secs(2);
+
+/// The longest that calls in progress take to end: the longest `timeout` of a policy, and what is written after a call.
+pub(crate) const CALLS_END_WITHIN: Duration = BATCH_API_TIMEOUT_MAX.saturating_add(ATTEMPT_MARGIN);
+
+/// How long they may take where nobody waits for them: whoever terminates a process, such as a container, kills it
+/// after a while.
+pub(crate) const TERMINATED_WITHIN: Duration = Duration::from_secs(15);
 
 /// Who asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +26,8 @@ pub(crate) enum Signal {
     Interrupt,
     /// SIGTERM.
     Terminate,
+    /// SIGHUP, as a terminal sends it that is closed.
+    Hangup,
 }
 
 impl Signal {
@@ -26,6 +36,15 @@ impl Signal {
         match self {
             Self::Interrupt => 128 + 2,
             Self::Terminate => 128 + 15,
+            Self::Hangup => 128 + 1,
+        }
+    }
+
+    /// How long calls in progress may take to end then. Who presses Ctrl-C can press it again.
+    pub(crate) fn patience(self) -> Duration {
+        match self {
+            Self::Interrupt => CALLS_END_WITHIN,
+            Self::Terminate | Self::Hangup => TERMINATED_WITHIN,
         }
     }
 }
@@ -42,6 +61,10 @@ impl Stop {
         tokio::spawn(async move {
             loop {
                 let signal = signals.next().await;
+                // A terminal that is closed may send several, which are one wish.
+                if signal == Signal::Hangup && !sender.borrow().is_empty() {
+                    continue;
+                }
                 sender.send_modify(|signals| signals.push(signal));
                 if sender.borrow().len() > 1 {
                     tokio::time::sleep(AT_ONCE).await;
@@ -60,6 +83,12 @@ impl Stop {
     /// Waits until a second signal asks: from then on the process waits for nothing.
     pub(crate) async fn asked_twice(&self) {
         self.times(2).await;
+    }
+
+    /// Waits until a signal asks that has not asked yet. The first one may have come: then the second is waited for.
+    pub(crate) async fn asked_again(&self) {
+        let so_far = self.0.borrow().len();
+        self.times((so_far + 1).min(2)).await;
     }
 
     /// Works until it is done or a signal asks.
@@ -91,21 +120,52 @@ impl From<Signal> for ExitCode {
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
+    /// None: it is ignored, and stays so.
+    hangup: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
 impl Signals {
     fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        // To listen would undo what `nohup` did.
+        let hangup = if hangups_are_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())?, hangup })
     }
 
     async fn next(&mut self) -> Signal {
+        let Self { interrupt, terminate, hangup } = self;
+        let hung_up = async {
+            match hangup {
+                Some(hangup) => hangup.recv().await,
+                None => pending().await,
+            }
+        };
         tokio::select! {
-            _ = self.interrupt.recv() => Signal::Interrupt,
-            _ = self.terminate.recv() => Signal::Terminate,
+            _ = interrupt.recv() => Signal::Interrupt,
+            _ = terminate.recv() => Signal::Terminate,
+            _ = hung_up => Signal::Hangup,
         }
     }
+}
+
+/// Whether SIGHUP is ignored, as under `nohup`.
+#[cfg(unix)]
+fn hangups_are_ignored() -> bool {
+    use std::io::IsTerminal;
+    match std::fs::read_to_string("/proc/self/status") {
+        Ok(status) => ignores_hangups(&status),
+        // Where there is no such file it cannot be known. `nohup` leaves neither of these in the terminal.
+        Err(_) => !std::io::stdout().is_terminal() && !std::io::stderr().is_terminal(),
+    }
+}
+
+/// The same by the status that Linux shows of a process: the lowest bit of what it ignores is SIGHUP's.
+#[cfg(unix)]
+fn ignores_hangups(status: &str) -> bool {
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    ignored.is_some_and(|bits| bits & 1 == 1)
 }
 
 #[cfg(not(unix))]
@@ -122,5 +182,39 @@ impl Signals {
             pending::<()>().await;
         }
         Signal::Interrupt
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_ctrl_c_a_call_may_take_as_long_as_a_policy_lets_it() {
+        assert!(Signal::Interrupt.patience() > BATCH_API_TIMEOUT_MAX);
+        for by in [Signal::Terminate, Signal::Hangup] {
+            assert_eq!(by.patience(), TERMINATED_WITHIN, "{by:?}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn that_hangups_are_ignored_is_seen() {
+        let ignored = |bits: &str| ignores_hangups(&format!("Name:\tx\nSigBlk:\t0000000000000001\nSigIgn:\t{bits}\n"));
+        assert!(ignored("0000000000001001") && ignored("0000000000000001"));
+        assert!(!ignored("0000000000001000") && !ignored("") && !ignores_hangups(""));
+    }
+
+    #[tokio::test]
+    async fn who_asked_is_asked_for_again_once() {
+        use futures::FutureExt;
+        let (sender, received) = watch::channel(Vec::new());
+        let stop = Stop(received);
+        let asks = |signal| sender.send_modify(|signals: &mut Vec<Signal>| signals.push(signal));
+        assert!(stop.asked_again().now_or_never().is_none(), "nobody asked");
+        asks(Signal::Interrupt);
+        assert!(stop.asked_again().now_or_never().is_none(), "that was the first");
+        asks(Signal::Terminate);
+        assert!(stop.asked_again().now_or_never().is_some());
     }
 }

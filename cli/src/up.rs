@@ -17,7 +17,7 @@ use crate::serve;
 use crate::stack::EmbeddedStack;
 use crate::stop::Stop;
 
-/// Serves a stack until Ctrl-C or SIGTERM.
+/// Serves a stack until Ctrl-C, SIGTERM or SIGHUP.
 pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     check_data(args.data.as_deref())?;
     let wanted = policies::read(&args.policy, true)?;
@@ -41,8 +41,8 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
         say(format_args!("Fanfold's HTTP API is at http://{}; stop it with Ctrl-C", server.address()));
         server.say_dashboard();
     }
-    stop.asked().await;
+    let by = stop.asked().await;
     drop(server);
-    running.stop(&stop).await;
+    running.stop(&stop, by.patience()).await;
     Ok(())
 }

@@ -49,6 +49,9 @@ pub enum ItemResults {
     LeftOut(String),
 }
 
+/// Why the result of an item is left out of whose batch there is no record. Its group has tasks, but perhaps it had none.
+const FORGOTTEN: &str = "there is no record of its batch (any more)";
+
 /// The items whose results count.
 enum Items {
     /// These, in the order of the fan-out that was opened first.
@@ -148,21 +151,24 @@ impl ItemResultsReader<'_> {
 
     /// What became of items.
     async fn results(&self, items: &[ItemId]) -> Result<Vec<ItemResult>, TrackingError> {
-        let states = self.tracking.states(items).await?;
+        let groups = self.tracking.groups_with(items).await?;
         let ids: Vec<TaskId> = items.iter().copied().map(TaskId::Item).collect();
         let tasks = self.tasks.get_many(&ids).await?;
         let batches = self.batches.of_tasks(tasks.values()).await?;
         let mut results = Vec::with_capacity(items.len());
-        for (item, outcome) in items.iter().zip(states) {
+        for item in items {
+            let outcome = groups.state(item);
             let task = tasks.get(&TaskId::Item(*item));
             let kind = task.map(|task| task.lane.kind.clone());
             let mut result =
                 ItemResult { id: *item, kind, outcome, result: None, result_left_out: None, error: None, code: None };
             let batch = task.and_then(|task| batches.get(&task.batch?));
-            if let Some((batch, slot)) =
-                batch.and_then(|batch| Some((batch, batch.members.slot(&TaskId::Item(*item))?)))
-            {
-                self.fill(&mut result, batch, slot).await?;
+            match batch.and_then(|batch| Some((batch, batch.members.slot(&TaskId::Item(*item))?))) {
+                Some((batch, slot)) => self.fill(&mut result, batch, slot).await?,
+                None if outcome == ItemState::Succeeded && groups.has_tasks(item) => {
+                    result.result_left_out = Some(FORGOTTEN.to_owned());
+                }
+                None => {}
             }
             results.push(result);
         }

@@ -4,6 +4,7 @@
 
 mod api;
 mod check;
+mod counters;
 mod crash;
 mod dev;
 mod logged;
@@ -21,6 +22,7 @@ mod webhooks;
 mod world;
 
 pub use api::{ScriptedApi, Seen};
+pub use counters::Counters;
 pub use crash::{Crash, Moment, at_every_request};
 pub use dev::{DEV_QUEUES, DEV_WITHIN};
 pub use logged::{listen, logged};

@@ -231,4 +231,17 @@ impl TestStack {
         let key = aws_sdk_dynamodb::types::AttributeValue::S(id.to_owned());
         self.dynamodb.delete_item().table_name(table).key("id", key).send().await.unwrap();
     }
+
+    /// Deletes every record whose `ttl` is over. DynamoDB does it some time after that, and nothing may depend on when.
+    pub async fn delete_expired(&self) {
+        let now = self.world.now().seconds();
+        for table in ["TasksTable", "BatchesTable", "GroupsTable", "FanoutsTable", "ProducersTable"] {
+            for item in self.scan(table).await {
+                let ttl = item.get("ttl").map(|ttl| ttl.as_n().unwrap().parse::<u64>().unwrap());
+                if ttl.is_some_and(|ttl| ttl <= now) {
+                    self.delete_record(table, item["id"].as_s().unwrap()).await;
+                }
+            }
+        }
+    }
 }

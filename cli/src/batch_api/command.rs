@@ -1,11 +1,13 @@
 //! A program as batch API, or as source: the question on its standard input, the answer on its standard output.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
 use fanfold::limits::{ANSWER_BYTES_MAX, EXCERPT_BYTES_MAX};
 use fanfold::text::{beginning, end};
 use fanfold_batch_api::{Answer, CallError, Calling, Cause, Programs, Request};
+use futures::future::join3;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
@@ -19,6 +21,10 @@ const ATTEMPT: &str = "FANFOLD_ATTEMPT";
 
 /// Bytes of standard error that are kept: its end shows why a program failed.
 const STDERR_BYTES: usize = 4 * 1_024;
+
+/// How long the last of its output may be on its way once a program has ended. What it left in the background may hold
+/// the pipes open for ever.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// Runs programs in a folder.
 #[derive(Debug)]
@@ -115,8 +121,8 @@ fn with_errors(cause: Cause, message: &str, errors: &[u8]) -> CallError {
     }
 }
 
-/// Writes and reads at the same time: a program may answer before it has read everything. `errors` gets the end of its
-/// standard error.
+/// Writes and reads at the same time, until the program has ended: it may answer before it has read everything.
+/// `errors` gets the end of its standard error.
 async fn talk(
     mut program: ProcessGroup,
     input: Vec<u8>,
@@ -132,9 +138,20 @@ async fn talk(
         // A program that does not want its input is no error; what it answers counts.
         let _ = stdin.write_all(&input).await;
     };
-    let ((), output, ()) = futures::join!(write, read(stdout, most + 1), read_end(stderr, STDERR_BYTES, errors));
+    let mut output = Vec::new();
+    let status = {
+        let outputs = (read(stdout, most + 1, &mut output), read_end(stderr, STDERR_BYTES, errors));
+        let mut streams = pin!(join3(write, outputs.0, outputs.1));
+        tokio::select! {
+            _ = &mut streams => child.wait().await,
+            status = child.wait() => {
+                let _ = tokio::time::timeout(LAST_WORDS, &mut streams).await;
+                status
+            }
+        }
+    };
     let lost = |error| CallError::new(Cause::Silence, format!("the program was lost: {error}"));
-    let status = child.wait().await.map_err(lost)?;
+    let status = status.map_err(lost)?;
     program.is_over();
     if !status.success() {
         let said = match (end(errors, EXCERPT_BYTES_MAX), beginning(&output, EXCERPT_BYTES_MAX)) {
@@ -153,10 +170,8 @@ async fn talk(
 }
 
 /// Reads to the end; keeps the first bytes, as many as are allowed.
-async fn read(stream: impl AsyncReadExt + Unpin, most: usize) -> Vec<u8> {
-    let mut kept = Vec::new();
+async fn read(stream: impl AsyncReadExt + Unpin, most: usize, kept: &mut Vec<u8>) {
     each(stream, |part| kept.extend_from_slice(&part[..part.len().min(most - kept.len())])).await;
-    kept
 }
 
 /// Reads to the end; keeps the last bytes, at least as many as are asked for.
@@ -187,8 +202,11 @@ mod tests {
     #[tokio::test]
     async fn of_too_much_one_end_is_kept() {
         let much: Vec<u8> = (0..100_000_u32).map(|n| b'a' + (n % 26) as u8).collect();
-        assert_eq!(read(much.as_slice(), 10).await, much[..10]);
-        assert_eq!(read(much.as_slice(), 200_000).await, much);
+        for (most, expected) in [(10, &much[..10]), (200_000, &much[..])] {
+            let mut kept = Vec::new();
+            read(much.as_slice(), most, &mut kept).await;
+            assert_eq!(kept, expected);
+        }
         let mut kept = Vec::new();
         read_end(much.as_slice(), 1_000, &mut kept).await;
         assert!(kept.ends_with(&much[99_000..]) && kept.len() <= 2_000);

@@ -1,4 +1,4 @@
-//! Has the tasks registered and handled, and waits for the end: the notice that the last one is done, a limit that is
+//! Has the tasks registered and handled, and waits for the end: the notice that the fan-out has ended, a limit that is
 //! reached, or Ctrl-C.
 
 use std::collections::BTreeMap;
@@ -6,10 +6,11 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanfold::notice::Notice;
 use fanfold_local::Invocations;
 use indicatif::HumanCount;
 use tokio::net::TcpListener;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::begin::Begun;
 use super::meter::Meter;
@@ -28,14 +29,19 @@ use crate::pages::Pages;
 use crate::say::say;
 use crate::serve::{self, Server};
 use crate::stack::{EmbeddedStack, OfRun, Running};
+use crate::stop::{CALLS_END_WITHIN, TERMINATED_WITHIN};
 
-/// How long notices that are still to be delivered are waited for after the fan-out is complete.
+/// How long what lanes still do is waited for after the fan-out has ended: it is counted as a part of the run. Other
+/// work in the same stack may go on for much longer.
+const LAST_WAKE_UPS: Duration = Duration::from_secs(1);
+
+/// How long notices that are still to be delivered are waited for then.
 const LAST_NOTICES: Duration = Duration::from_secs(30);
 
 /// Between two looks at whether every task has its outcome.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The pause between two checks of what the run waits for.
+/// How long notices may take before a line says that they are waited for.
 const SHORT: Duration = Duration::from_secs(2);
 
 impl Run<'_> {
@@ -71,7 +77,7 @@ impl Run<'_> {
             if alone {
                 begun.stack.drain().await;
             }
-            notices.completion().await.map(|notice| End::Completed(Box::new(notice)))
+            notices.end().await.map(|notice| End::Ended(Box::new(notice)))
         };
         let result = tokio::select! {
             biased;
@@ -92,11 +98,12 @@ impl Run<'_> {
     fn keep(&self, begun: &mut Begun, summary: &Summary) -> Result<(), Failure> {
         match (summary.ended, &self.args.data) {
             (RunEnd::FailFast, _) => say(stopped(self.args, summary)),
-            (RunEnd::Completed, Some(data)) => {
+            // Nothing resumes a fan-out that was cut short, either.
+            (_, Some(data)) => {
                 begun.record.summary = Some(summary.clone());
                 RecordFile::in_folder(data).write(&begun.record)?;
             }
-            (RunEnd::Completed, None) => {}
+            (_, None) => {}
         }
         Ok(())
     }
@@ -143,37 +150,64 @@ impl Run<'_> {
         }
     }
 
-    /// Lets the steps finish what they are at; returns what was invoked, too. Notices of failures may still be on their way
-    /// when the fan-out is complete.
+    /// Lets the steps finish what they are at; returns what was invoked, too.
     async fn end(
         &self,
         result: Result<End, Failure>,
         running: Running,
         stack: &EmbeddedStack,
     ) -> Result<(End, BTreeMap<String, Invocations>), Failure> {
-        if let Ok(End::Completed(_)) = &result {
-            let explain = async {
-                tokio::time::sleep(SHORT).await;
-                // Without a receiver only wake-ups of idle lanes are left.
-                if self.job.policy.policy.notify.is_some() {
-                    say(format_args!(
-                        "every task is done; waiting up to {} s for {} to accept the notices of failed tasks (Ctrl-C stops waiting)",
-                        LAST_NOTICES.as_secs(),
-                        receiver(self.job)
-                    ));
-                }
-                pending().await
-            };
+        if let Ok(End::Ended(notice)) = &result {
             tokio::select! {
-                quiet = tokio::time::timeout(LAST_NOTICES, stack.quiet()) => if quiet.is_err() {
-                    say("some notices are not delivered yet; `fanfold up` with the same --data delivers them");
-                },
+                () = self.last_messages(notice, stack) => {}
                 _ = self.stop.asked() => {}
-                () = explain => {}
             }
         }
-        let invocations = running.stop(self.stop).await;
+        let invocations = running.stop(self.stop, patience(&result)).await;
         Ok((result?, invocations))
+    }
+
+    /// Waits for what is still on its way when the fan-out has ended: wake-ups of idle lanes, and notices of failures
+    /// if the policy names a receiver.
+    async fn last_messages(&self, notice: &Notice, stack: &EmbeddedStack) {
+        let _ = timeout(LAST_WAKE_UPS, stack.quiet(|_| true)).await;
+        if self.job.policy.policy.notify.is_none() {
+            return;
+        }
+        let explain = async {
+            tokio::time::sleep(SHORT).await;
+            let cut_short = notice.event.end().is_some_and(|end| end.state.cut_short());
+            say(format_args!(
+                "{}; waiting up to {} s for {} to accept the notices of failed tasks (Ctrl-C stops waiting)",
+                if cut_short { "the run has ended" } else { "every task is done" },
+                LAST_NOTICES.as_secs(),
+                receiver(self.job)
+            ));
+            pending().await
+        };
+        tokio::select! {
+            quiet = timeout(LAST_NOTICES, stack.quiet(sends_notices)) => if quiet.is_err() {
+                say(match self.args.data {
+                    Some(_) => "some notices are not delivered yet; `fanfold up` with the same --data delivers them",
+                    None => "some notices are not delivered, and will not be, because the run had no --data",
+                });
+            },
+            () = explain => {}
+        }
+    }
+}
+
+/// Whether a function is one by which notices of failed tasks come: others may be at work for another kind.
+fn sends_notices(function: &str) -> bool {
+    matches!(function, "AckFunction" | "NotifyFunction")
+}
+
+/// How long calls that are in progress may take to end. When the run itself has ended, they are others'.
+fn patience(result: &Result<End, Failure>) -> Duration {
+    match result {
+        Err(Failure::Stopped { by, .. }) => by.patience(),
+        Ok(End::FailFast) => CALLS_END_WITHIN,
+        Ok(End::Ended(_)) | Err(_) => TERMINATED_WITHIN,
     }
 }
 
@@ -199,4 +233,18 @@ fn stopped(args: &RunArgs, summary: &Summary) -> String {
         count(summary.failed, "task", "tasks"),
         HumanCount(summary.open)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stop::Signal;
+
+    #[test]
+    fn calls_in_progress_end_after_ctrl_c_and_fail_fast() {
+        let stopped = |by| patience(&Err(Failure::Stopped { kept: true, by }));
+        assert_eq!([stopped(Signal::Interrupt), patience(&Ok(End::FailFast))], [CALLS_END_WITHIN; 2]);
+        assert_eq!([stopped(Signal::Terminate), stopped(Signal::Hangup)], [TERMINATED_WITHIN; 2]);
+        assert_eq!(patience(&Err(Failure::Rows(String::new()))), TERMINATED_WITHIN);
+    }
 }

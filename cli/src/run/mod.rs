@@ -1,4 +1,5 @@
-//! `fanfold run`: every row of a folder's file becomes a task of one fan-out; ends when the last one has its outcome.
+//! `fanfold run`: every row of a folder's file becomes a task of one fan-out; ends when the last one has its outcome,
+//! or when the fan-out is cut short.
 
 mod begin;
 mod execute;
@@ -39,7 +40,7 @@ use summary::{RunEnd, Summary};
 use take_up::Plan;
 use waiting::Waiting;
 
-/// The exit status of a run of which some tasks failed.
+/// The exit status of a run of which some tasks failed, or that ended before its last task.
 const SOME_FAILED: u8 = 3;
 
 /// Any free port of this machine.
@@ -79,7 +80,7 @@ pub(crate) async fn run(args: RunArgs, verbose: bool) -> Result<ExitCode, Failur
     }
     let summary = result?;
     printed?;
-    let failed = summary.is_some_and(|summary| summary.failed > 0 || summary.ended == RunEnd::FailFast);
+    let failed = summary.is_some_and(|summary| summary.failed > 0 || summary.ended != RunEnd::Completed);
     Ok(if failed { ExitCode::from(SOME_FAILED) } else { ExitCode::SUCCESS })
 }
 

@@ -1,4 +1,4 @@
-//! Waits for the notice that a fan-out is complete.
+//! Waits for the notice that a fan-out has ended.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub(crate) struct Notices {
     sqs: aws_sdk_sqs::Client,
     url: String,
     fanout: Uuid,
-    completed: Option<Notice>,
+    end: Option<Notice>,
     ids: BTreeSet<Uuid>,
 }
 
@@ -29,29 +29,30 @@ impl Notices {
             sqs: stack.engine.sqs(),
             url: stack.surroundings("NotifyFunction").variable(variables::NOTICES_QUEUE_URL)?,
             fanout,
-            completed: None,
+            end: None,
             ids: BTreeSet::new(),
         })
     }
 
-    /// Takes the notice of a fan-out that has ended: an earlier process received it, and died before it wrote that down.
+    /// Takes the notice of a fan-out that has ended, however it did: an earlier process received it, and died before it
+    /// wrote that down, or was `fanfold up`.
     pub(crate) fn found(&mut self, fanout: &Fanout) {
-        if fanout.complete() && fanout.notice.delivered.is_some() {
+        if fanout.ended() && fanout.notice.delivered.is_some() {
             self.take(Notice::ended(fanout));
         }
     }
 
-    /// The completion notice, once it is there.
-    pub(crate) async fn completion(&mut self) -> Result<Notice, Failure> {
+    /// The notice of the end, once it is there.
+    pub(crate) async fn end(&mut self) -> Result<Notice, Failure> {
         loop {
-            if let Some(notice) = &self.completed {
+            if let Some(notice) = &self.end {
                 return Ok(notice.clone());
             }
             self.receive(LONG_POLL).await?;
         }
     }
 
-    /// How many completion notices were received, repeats of one not counted.
+    /// How many notices of the end were received, repeats of one not counted.
     pub(crate) async fn count(&mut self) -> Result<usize, Failure> {
         while self.receive(0).await? > 0 {}
         Ok(self.ids.len())
@@ -75,7 +76,7 @@ impl Notices {
     fn take(&mut self, notice: Notice) {
         if notice.event.end().is_some_and(|end| end.fanout == self.fanout) {
             self.ids.insert(notice.id);
-            self.completed.get_or_insert(notice);
+            self.end.get_or_insert(notice);
         }
     }
 }

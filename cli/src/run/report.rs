@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::metrics::{ANSWERED_TO_ACKED, CALLED_TO_ACKED, CALLED_TO_ANSWERED, REGISTERED_TO_CALLED};
-use fanfold::notice::Notice;
+use fanfold::notice::{FanoutEnded, Notice};
 use fanfold::policy::Destination;
 use fanfold_local::prices::{self, Cost};
 use fanfold_local::{Invocations, OperationUsage};
@@ -21,8 +21,8 @@ use crate::latencies::Percentiles;
 /// How a run ends.
 #[derive(Debug)]
 pub(super) enum End {
-    /// By the notice that the last task is done.
-    Completed(Box<Notice>),
+    /// By the notice of its fan-out's end: the last task is done, or it was cut short.
+    Ended(Box<Notice>),
     /// By too many tasks that failed.
     FailFast,
 }
@@ -43,16 +43,20 @@ struct Counts {
     failed: u64,
     duplicates: u64,
     open: u64,
+    missing: u64,
 }
 
 impl Counts {
-    /// As the notice of a run's completion says.
-    fn of(notice: &Notice) -> Result<Self, Failure> {
-        let Some(completed) = notice.event.end() else {
-            return Err(Failure::Internal("the notice is not one of completion".to_owned()));
-        };
-        let (total, succeeded, failed) = (completed.total, completed.succeeded, completed.failed);
-        Ok(Self { total, succeeded, failed, duplicates: completed.duplicates, open: 0 })
+    /// As the notice of its fan-out's end says. Rows that had not become items when that came are missing, too.
+    fn of(end: &FanoutEnded, rows: u64) -> Self {
+        let total = end.total.max(rows);
+        let missing = end.missing + (total - end.total);
+        Self { total, succeeded: end.succeeded, failed: end.failed, duplicates: end.duplicates, open: 0, missing }
+    }
+
+    /// Those with an outcome.
+    fn done(&self) -> u64 {
+        self.total.saturating_sub(self.open + self.missing)
     }
 }
 
@@ -63,14 +67,14 @@ impl Report<'_> {
         let usage = stack.engine.usage();
         let tally = auditor.tally(*fanout).await?;
         let (ended, counts, notice) = match end {
-            End::Completed(notice) => (RunEnd::Completed, Counts::of(&notice)?, Some(*notice)),
+            End::Ended(notice) => {
+                let ended = notice.event.end().ok_or_else(not_an_end)?;
+                (RunEnd::of(ended.state), Counts::of(ended, meter.total), Some(*notice))
+            }
             End::FailFast => (RunEnd::FailFast, self.counts(&tally).await?, None),
         };
         let failed_tasks = self.failed_tasks(&tally.failed).await?;
-        let operation = |(name, used): (&String, &OperationUsage)| {
-            (name.clone(), Operation { requests: used.requests, units: used.units })
-        };
-        let done_in_last_leg = (counts.total - counts.open).saturating_sub(*done_before);
+        let done_in_last_leg = counts.done().saturating_sub(*done_before);
         let cost = Cost::of(&usage, self.invocations.values());
         Ok(Summary {
             name: self.job.name(),
@@ -82,6 +86,7 @@ impl Report<'_> {
             failed: counts.failed,
             duplicates: counts.duplicates,
             open: counts.open,
+            missing: counts.missing,
             failures: errors(&failed_tasks),
             failed_tasks,
             batches: tally.batches,
@@ -98,7 +103,7 @@ impl Report<'_> {
             read_units: usage.read_units,
             dynamodb_requests: usage.dynamodb_requests,
             sqs_requests: usage.sqs_requests,
-            by_operation: usage.by_operation.iter().map(operation).collect(),
+            by_operation: operations(&usage.by_operation),
             latency_ms: self.latency(),
             invocations: self.invocations.iter().map(|(function, invoked)| (function.clone(), invoked.count)).collect(),
             prices: prices::LIST.to_owned(),
@@ -115,7 +120,7 @@ impl Report<'_> {
         let duplicates = if meter.resumed { auditor.duplicates(*fanout).await? } else { meter.duplicates() };
         let (total, failed) = (meter.total, tally.failed.len() as u64);
         let open = total.saturating_sub(tally.settled + duplicates);
-        Ok(Counts { total, succeeded: tally.settled - failed, failed, duplicates, open })
+        Ok(Counts { total, succeeded: tally.settled - failed, failed, duplicates, open, missing: 0 })
     }
 
     fn latency(&self) -> BTreeMap<String, Percentiles> {
@@ -153,6 +158,15 @@ impl Report<'_> {
         let content = serde_json::from_str(content).ok()?;
         self.job.policy.assign(&content, "").ok()?.key
     }
+}
+
+fn not_an_end() -> Failure {
+    Failure::Internal("the notice is not one of an end".to_owned())
+}
+
+fn operations(used: &BTreeMap<String, OperationUsage>) -> BTreeMap<String, Operation> {
+    let operation = |used: &OperationUsage| Operation { requests: used.requests, units: used.units };
+    used.iter().map(|(name, used)| (name.clone(), operation(used))).collect()
 }
 
 /// How many tasks failed with each error.

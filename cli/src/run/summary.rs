@@ -1,5 +1,6 @@
 //! How a run ended: as JSON, and for people.
 
+mod end;
 mod text;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use fanfold_local::prices::Cost;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub(crate) use self::end::RunEnd;
 use crate::latencies::Percentiles;
 
 /// How a run ended.
@@ -35,6 +37,10 @@ pub(crate) struct Summary {
     /// Tasks without an outcome, if the run was stopped.
     #[serde(default)]
     pub(crate) open: u64,
+    /// Tasks that were not done when the run's fan-out was cut short. These, those that succeeded, those that failed
+    /// and the duplicates make up the total.
+    #[serde(default)]
+    pub(crate) missing: u64,
     /// How many failed for which reason.
     pub(crate) failures: BTreeMap<String, u64>,
     /// Which failed.
@@ -85,17 +91,6 @@ pub(crate) struct Summary {
     pub(crate) dollars_per_million_tasks: Dollars,
     /// The most memory this process had, if the operating system reports it.
     pub(crate) peak_rss_kib: Option<u64>,
-}
-
-/// How a run ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RunEnd {
-    /// Every task has an outcome.
-    #[default]
-    Completed,
-    /// As many tasks failed as `--fail-fast` allows.
-    FailFast,
 }
 
 /// The calls of one operation.

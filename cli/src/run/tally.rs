@@ -129,7 +129,9 @@ impl Tally {
                 _ => None,
             })
             .collect();
-        if items.is_empty() || batch.status == BatchStatus::Grouping {
+        // Nothing of it was called before its members' fan-outs were cut short.
+        let uncalled = batch.attempts <= 1 && batch.dropped.count() == batch.members.ids().len() as u64;
+        if items.is_empty() || batch.status == BatchStatus::Grouping || uncalled {
             return;
         }
         self.batches += 1;

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::folder::{Folder, RECORD, stderr, with_batch_api};
+use crate::folder::{Folder, RECORD, signal, stderr, with_batch_api};
 
 /// A folder with a server in Python; `body` may use `port`.
 fn with_server(body: &str, settings: &str) -> Folder {
@@ -107,8 +107,8 @@ threading.Thread(target=lambda: (sys.stdin.read(), open('ended', 'w')), daemon=T
     wait_for_its_end(&folder);
 }
 
-#[test]
-fn a_server_is_ended_after_ctrl_c() {
+/// Sends a signal to a run that has started a server, which must end, too.
+fn is_ended_after(name: &str, status: i32) {
     let folder = with_server(&SERVE.replace("self.send_response(200)", "time.sleep(0.5); self.send_response(200)"), "");
     let mut child = folder.start();
     while !folder.path().join("pid").exists() {
@@ -116,7 +116,23 @@ fn a_server_is_ended_after_ctrl_c() {
         std::thread::sleep(Duration::from_millis(5));
     }
     std::thread::sleep(Duration::from_millis(500));
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    signal(&child, name);
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(status));
     wait_for_its_end(&folder);
+}
+
+#[test]
+fn a_server_is_ended_after_ctrl_c() {
+    is_ended_after("-INT", 130);
+}
+
+#[test]
+fn a_server_is_ended_when_the_terminal_is_closed() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
+    if u64::from_str_radix(ignored.trim(), 16).unwrap() & 1 == 1 {
+        eprintln!("not run: SIGHUP is ignored here, and so by what is started here");
+        return;
+    }
+    is_ended_after("-HUP", 129);
 }

@@ -1,9 +1,13 @@
-//! How the command ends: exit statuses, `--fail-fast`, Ctrl-C, pipes that close, no colours in files.
+//! How the command ends: exit statuses, `--fail-fast`, cancelling, Ctrl-C, pipes that close, no colours in files.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
+use crate::client::stack::command;
 use crate::folder::{Folder, RECORD, policy, signal, stderr, summary, with_batch_api};
 
 const ROWS: usize = 200;
@@ -75,14 +79,90 @@ fn a_run_that_is_stopped_again_counts_the_duplicates_of_all_its_legs() {
     }
 }
 
-/// Ends a run in the middle of calls; it must say what it did, and nothing else.
-fn stop(name: &str, status: i32) {
-    let folder = Folder::with_rows(ROWS, &format!("sleep 0.3; {RECORD}"));
-    let mut child = folder.start();
+/// A run that also serves the HTTP API, where that is, and what the run says.
+fn listening(folder: &Folder, arguments: &[&str]) -> (Child, String, JoinHandle<String>) {
+    let arguments = [&["--json", "--listen", "127.0.0.1:0"], arguments].concat();
+    let mut child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut says, mut line) = (BufReader::new(child.stderr.take().unwrap()), String::new());
+    says.read_line(&mut line).unwrap();
+    let endpoint = line.trim_end().strip_prefix("The dashboard is at ").and_then(|url| url.strip_suffix("/dashboard/"));
+    let endpoint = endpoint.unwrap_or_else(|| panic!("{line}")).to_owned();
+    let said = std::thread::spawn(move || {
+        let mut said = String::new();
+        says.read_to_string(&mut said).unwrap();
+        said
+    });
+    (child, endpoint, said)
+}
+
+/// What the command says as a client of a run, without a failure.
+#[track_caller]
+fn client(endpoint: &str, arguments: &[&str]) -> String {
+    let output = command(endpoint, arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Waits until the batch API was called.
+fn wait_for_a_call(folder: &Folder, child: &mut Child) {
     while std::fs::read_dir(folder.path().join("calls")).unwrap().next().is_none() {
         assert!(child.try_wait().unwrap().is_none());
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+#[test]
+fn a_run_that_is_cancelled_says_what_is_missing() {
+    let folder = Folder::with_rows(ROWS, &format!("{RECORD}; sleep 1"));
+    let [option, value] = folder.data_option();
+    let (mut child, endpoint, _said) = listening(&folder, &[&option, &value]);
+    wait_for_a_call(&folder, &mut child);
+    let listed: Value = serde_json::from_str(&client(&endpoint, &["list", "--json"])).unwrap();
+    client(&endpoint, &["cancel", listed["fanouts"][0]["id"].as_str().unwrap()]);
+    let output = child.wait_with_output().unwrap();
+    let cancelled = summary(&output);
+    assert_eq!((&cancelled["ended"], &cancelled["open"]), (&json!("cancelled"), &json!(0)), "{cancelled}");
+    let count = |field: &str| cancelled[field].as_u64().unwrap();
+    // Calls in progress came to their end.
+    assert!(count("succeeded") > 0 && count("missing") > 0, "{cancelled}");
+    let all = ["succeeded", "failed", "duplicates", "missing"].map(count).iter().sum::<u64>();
+    assert_eq!((all, count("total")), (ROWS as u64, ROWS as u64), "{cancelled}");
+    let again = folder.run(&[&option, &value]);
+    assert_eq!(again.status.code(), Some(3), "{}", stderr(&again));
+    let printed = String::from_utf8(again.stdout).unwrap();
+    for part in [": cancelled before, at 20", "), cancelled\n", "  missing  ", "not done when the run was cut short"] {
+        assert!(printed.contains(part), "{part}: {printed}");
+    }
+}
+
+/// The other kind has work for a minute.
+#[test]
+fn a_run_without_notices_does_not_wait_for_other_kinds() {
+    let folder = Folder::with_rows(8, RECORD);
+    let wait = "while [ ! -e go ]; do sleep 0.1; done";
+    folder.write("policy.yaml", with_batch_api(&format!("{{command: [sh, -c, '{wait}'], timeout: 60s}}")));
+    let other = "kind: other\ntarget: kind\nmax_batch: 1\nlinger: 0\nmax_in_flight: 1\n\
+                 batch_api: {command: [sleep, '2'], timeout: 60s}\n";
+    folder.write("other.yaml", other);
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let (child, endpoint, said) = listening(&folder, &[]);
+    // By now the run has found its own file.
+    folder.write("other.ndjson", (0..30).map(|n| format!("{n}\n")).collect::<String>());
+    client(&endpoint, &["policy", "apply", "-f", &file("other.yaml")]);
+    client(&endpoint, &["tasks", "register", &file("other.ndjson"), "--kind", "other"]);
+    folder.write("go", "");
+    let output = child.wait_with_output().unwrap();
+    let said = said.join().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(summary(&output)["succeeded"], 8);
+    assert!(!said.contains("notices") && !said.contains("--data"), "{said}");
+}
+
+/// Ends a run in the middle of calls; it must say what it did, and nothing else.
+fn stop(name: &str, status: i32) {
+    let folder = Folder::with_rows(ROWS, &format!("sleep 0.3; {RECORD}"));
+    let mut child = folder.start();
+    wait_for_a_call(&folder, &mut child);
     signal(&child, name);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(status));
@@ -104,6 +184,24 @@ fn ctrl_c_lets_calls_in_progress_end_and_says_nothing_of_errors() {
 #[test]
 fn being_terminated_is_the_same() {
     stop("-TERM", 143);
+}
+
+#[test]
+fn after_ctrl_c_calls_have_more_time_than_after_sigterm() {
+    for (name, most) in [("-INT", "at most 2m"), ("-TERM", "at most 15s")] {
+        let folder = Folder::with_rows(1, RECORD);
+        folder.write("policy.yaml", with_batch_api("{command: [sh, -c, 'touch begun; sleep 4'], timeout: 60s}"));
+        let child = folder.start();
+        while !folder.path().join("begun").exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        signal(&child, name);
+        let said = stderr(&child.wait_with_output().unwrap());
+        assert!(said.contains(&format!("waiting for the calls in progress to end, {most}; ")), "{said}");
+        let [option, value] = folder.data_option();
+        let summary = folder.summary(&[&option, &value]);
+        assert_eq!((&summary["succeeded"], &summary["calls"]), (&json!(1), &json!(1)), "{summary}");
+    }
 }
 
 #[test]
@@ -182,4 +280,22 @@ fn a_server_is_ended_by_sigterm_as_by_ctrl_c() {
         printed.read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "");
     }
+}
+
+#[test]
+fn a_server_under_nohup_outlives_its_terminal() {
+    let mut child = Command::new("nohup")
+        .args([env!("CARGO_BIN_EXE_fanfold"), "up", "--listen", "localhost:0"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut printed = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(printed.any(|line| line.starts_with("The dashboard is at")));
+    signal(&child, "-HUP");
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(child.try_wait().unwrap().is_none());
+    signal(&child, "-TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }

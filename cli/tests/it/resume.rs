@@ -1,11 +1,13 @@
 //! Runs that are ended, and go on.
 
-use std::process::Child;
+use std::process::{Child, Output};
 use std::time::Duration;
 
 use serde_json::json;
 
-use crate::folder::{Folder, RECORD, policy, signal, stderr};
+use crate::client::stack::command;
+use crate::folder::{Folder, RECORD, policy, signal, stderr, summary};
+use crate::up::Server;
 
 const ROWS: usize = 400;
 
@@ -177,4 +179,44 @@ fn a_second_runner_of_one_folder_is_refused() {
     child.wait().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("another fanfold"), "{}", stderr(&output));
+}
+
+/// What a run prints that ends by itself, as it must.
+fn ends(mut child: Child) -> Output {
+    for _ in 0..1_200 {
+        if child.try_wait().unwrap().is_some() {
+            return child.wait_with_output().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    signal(&child, "-KILL");
+    panic!("the run does not end: {}", stderr(&child.wait_with_output().unwrap()));
+}
+
+/// `fanfold up` goes on with its tasks, and delivers the notice of its end.
+#[test]
+fn a_run_that_was_cancelled_while_it_was_stopped_ends() {
+    let slow = format!("{RECORD}; sleep 1");
+    let folder = Folder::with_rows(ROWS, &slow);
+    let mut child = folder.start();
+    wait_for_calls(&folder, &mut child, 1);
+    // By then every row is registered.
+    std::thread::sleep(Duration::from_secs(1));
+    signal(&child, "-INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let server = Server::start_with(&folder, &policy("content.shop", &slow), &[]);
+    let id = server.get("/fanouts").1["fanouts"][0]["id"].as_str().unwrap().to_owned();
+    let cancel = command(&format!("http://{}", server.address), &["cancel", &id]).output().unwrap();
+    assert_eq!(cancel.status.code(), Some(0), "{}", stderr(&cancel));
+    let path = format!("/fanouts/{id}");
+    server.wait(&path, "ended", &json!(true));
+    while server.get(&path).1["notified_at"].is_null() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    drop(server);
+    let cancelled = summary(&ends(folder.start()));
+    assert_eq!((&cancelled["ended"], &cancelled["fanout"]), (&json!("cancelled"), &json!(id)), "{cancelled}");
+    let count = |field: &str| cancelled[field].as_u64().unwrap();
+    assert!(count("succeeded") > 0 && count("missing") > 0, "{cancelled}");
+    assert_eq!(count("succeeded") + count("missing"), ROWS as u64, "{cancelled}");
 }

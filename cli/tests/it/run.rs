@@ -187,6 +187,15 @@ fn the_first_rows_can_be_asked_for() {
     folder.assert_each_row_once(20);
 }
 
+/// It has the pipes of the command's standard output and errors, which therefore do not end.
+#[test]
+fn what_a_command_leaves_in_the_background_is_not_waited_for() {
+    let folder = Folder::with_rows(20, "cat >/dev/null; sleep 60 & exit 0");
+    let summary = folder.summary(&[]);
+    assert_eq!((&summary["succeeded"], &summary["retries"]), (&json!(20), &json!(0)), "{summary}");
+    assert_eq!(summary["calls"], summary["batches"], "{summary}");
+}
+
 #[test]
 fn a_batch_api_that_never_succeeds_fails_every_row() {
     let folder = Folder::with_rows(9, "echo the printer is on fire >&2; exit 3");

@@ -107,14 +107,14 @@ impl Ack {
         collect(&mut acks, request);
         let refused = self.tracking.ack(&acks).await?;
         let names: BTreeSet<Uuid> = acks.keys().map(|(fanout, _)| *fanout).collect();
+        let names: Vec<Uuid> = names.into_iter().collect();
         let (mut fanouts, mut estimated) = (Vec::with_capacity(names.len()), BTreeSet::new());
-        for id in names {
-            if let Some(fanout) = self.tracking.fanouts.get(id).await? {
-                let (complete, ended) = (fanout.complete(), fanout.ended());
-                estimated.extend(fanout.estimated().then_some(id));
-                fanouts.push(FanoutAnswer { id, state: fanout.state, complete, ended, user_key: fanout.user_key });
-            }
+        for fanout in self.tracking.fanouts.get_many(&names).await? {
+            let (id, complete, ended) = (fanout.id, fanout.complete(), fanout.ended());
+            estimated.extend(fanout.estimated().then_some(id));
+            fanouts.push(FanoutAnswer { id, state: fanout.state, complete, ended, user_key: fanout.user_key });
         }
+        fanouts.sort_by_key(|fanout: &FanoutAnswer| fanout.id);
         let all = |(name, mask): (_, &Mask)| refused.get(name).is_some_and(|refusal| refusal.items == mask.done);
         let nothing = !acks.is_empty() && acks.iter().all(all);
         let mut refused: Vec<RefusedItems> = refused.iter().map(RefusedItems::of).collect();

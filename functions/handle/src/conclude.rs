@@ -153,9 +153,14 @@ impl Handle {
     }
 }
 
+/// Counts the outcomes that a write has added.
+pub(crate) fn count_outcomes(before: &Batch, after: &Batch) {
+    metrics::counter!(MEMBERS_SUCCEEDED).increment(after.succeeded.minus(&before.succeeded).count());
+    metrics::counter!(MEMBERS_FAILED).increment(after.failed.minus(&before.failed).count());
+}
+
 fn count(batch: &Batch, settled: &Batch, split: bool) {
-    metrics::counter!(MEMBERS_SUCCEEDED).increment(settled.succeeded.count() - batch.succeeded.count());
-    metrics::counter!(MEMBERS_FAILED).increment(settled.failed.count() - batch.failed.count());
+    count_outcomes(batch, settled);
     if settled.retry_at.is_some() {
         metrics::counter!(RETRIES).increment(1);
     }

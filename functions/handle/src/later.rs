@@ -14,6 +14,7 @@ use fanfold::text::shorten;
 use fanfold_batch_api::{Accepted, Answer, CallError, Cause, Request};
 
 use crate::call::call_of;
+use crate::conclude::count_outcomes;
 use crate::dev::silent_session;
 use crate::outcomes::Outcomes;
 use crate::settle::EndedAttempt;
@@ -62,7 +63,10 @@ impl Handle {
         for _ in 0..CONTENTION_TRIES_MAX {
             let after = opened(&batch, later.clone(), &accepted, &gone);
             match self.batches.note(&batch, after, Vec::new()).await? {
-                Write::Done(open) => return self.continue_from_record(&open, more).await,
+                Write::Done(open) => {
+                    count_outcomes(&batch, &open);
+                    return self.continue_from_record(&open, more).await;
+                }
                 // The first outcomes were faster than the answer to the call.
                 Write::Refused(Some(stands)) if stands.is_same_attempt(&batch) => batch = stands,
                 Write::Refused(_) => {

@@ -9,6 +9,7 @@ use fanfold::policy::{FieldError, Policy};
 use fanfold::store::batches::{Batch, BatchStatus};
 use uuid::Uuid;
 
+use crate::conclude::count_outcomes;
 use crate::posted::{Noted, noted};
 use crate::release::freed;
 use crate::step::{Afterwards, NextPart};
@@ -59,6 +60,7 @@ impl Handle {
             let results = if keeps { results } else { Vec::new() };
             if let Write::Done(after) = self.batches.note(&batch, after, results).await? {
                 let taken = Taken { recorded, ignored, open: after.unsettled().len() };
+                count_outcomes(&batch, &after);
                 self.follow_post(&batch, after, policy.as_deref()).await?;
                 return Ok(taken);
             }

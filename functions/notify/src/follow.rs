@@ -2,7 +2,7 @@
 //! repeated: a bit is cleared once, and a task is stored once under its id, with the content that came first.
 
 use fanfold::clock::Timestamp;
-use fanfold::ids::ItemId;
+use fanfold::ids::{ItemId, TaskId};
 use fanfold::item_results::ItemResultsReader;
 use fanfold::messages::RegisterMessage;
 use fanfold::notice::FanoutEnded;
@@ -42,10 +42,18 @@ impl Notify {
         ItemResultsReader { tracking: &self.tracking, tasks: &self.tasks, batches: &self.batches }
     }
 
+    /// Whether a task is an item that was done so long ago that the task is not stored again.
+    async fn is_forgotten(&self, task: TaskId) -> Result<bool, NotifyError> {
+        let Some(item) = task.item() else { return Ok(false) };
+        let groups = self.tracking.groups_with(&[item]).await?;
+        Ok(!self.tracking.done_long_ago(&groups, &[item]).await?.is_empty())
+    }
+
     /// Whether the task that follows is stored, or there is none. If not, sends it, unless it was sent a short while ago.
     async fn registered(&self, fanout: &Fanout) -> Result<bool, NotifyError> {
         let Some(then) = &fanout.then else { return Ok(true) };
-        if self.tasks.is_stored(&then.task(fanout.id)).await? {
+        let task = then.task(fanout.id);
+        if self.tasks.is_stored(&task).await? || self.is_forgotten(task).await? {
             return Ok(true);
         }
         let now: Timestamp = self.world.now();

@@ -60,19 +60,24 @@ impl Notify {
     async fn look_at_fanout(&self, message: &NotifyMessage, id: Uuid) -> Result<Asked, NotifyError> {
         let fanout =
             self.tracking.fanouts.get(id).await?.ok_or_else(|| NotifyError::Unknown(format!("fan-out {id}")))?;
-        let followed = self.follow(&fanout).await?;
-        let Some(destination) = fanout.notify.clone() else { return Ok(Asked::Nothing) };
+        // A notice does not wait for what follows.
+        let followed = self.follow(&fanout).await;
+        let Some(destination) = fanout.notify.clone() else { return followed.map(|_| Asked::Nothing) };
         let notice = match fanout.report() {
             Some(Report::Progress(reached)) => Some(Notice::progress(&fanout, reached)),
             Some(Report::End(_)) => None,
-            None => return Ok(Asked::Nothing),
+            None => return followed.map(|_| Asked::Nothing),
         };
         let progress = notice.is_some();
         let asked = self.next(message, fanout.notice.clone(), destination, || notice.into_iter().collect()).await?;
-        let Asked::Try(due) = asked else { return Ok(asked) };
+        let Asked::Try(due) = asked else { return followed.map(|_| asked) };
         if progress {
             return Ok(Asked::Try(Box::new(Due { looked_at: true, ..*due })));
         }
+        let followed = followed.unwrap_or_else(|error| {
+            tracing::error!(fanout = %id, %error, "what follows from its end is left to a sweep");
+            false
+        });
         let notices = vec![Notice::ended(&self.tracking.with_missing(fanout).await?)];
         Ok(Asked::Try(Box::new(Due { notices, looked_at: !followed, ..*due })))
     }

@@ -11,6 +11,7 @@ use fanfold::tracking::page_groups;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::reissue::have_policies;
 use crate::{Produce, ProduceError, SourceAnswer, SourceError, SourceRequest};
 
 impl Produce {
@@ -29,15 +30,23 @@ impl Produce {
     }
 
     async fn sift(&self, producer: &Producer, at: &Partition) -> Result<KeptPage, ProduceError> {
-        let SourceAnswer { rows: given, cursor } = self.ask(producer, at).await?;
+        let (SourceAnswer { rows: given, cursor }, before) = self.ask(producer, at).await?;
         let policies = self.registrar.policies(&given.iter().filter_map(Given::kind).collect()).await?;
+        if matches!(producer.source, Source::Reissue(_)) {
+            have_policies(&policies)?;
+        }
         let sieve = Sieve::new(producer, at.number, at.rows).map_err(SourceError::for_good)?;
-        let sifted = sieve.sift(given, |kind| policies.get(kind).and_then(Option::as_deref));
+        let mut taken: Vec<TaskId> = Vec::new();
+        let policy = |kind: &str| policies.get(kind).and_then(Option::as_deref);
+        let sifted = sieve.sift(given, policy, |row| taken.extend(before.get(row)));
         let (bad, rows) = (at.bad + sifted.bad, at.rows + sifted.rows);
         if producer.too_many_bad(bad, rows, cursor.is_none()) {
             return Err(SourceError::for_good(too_many(&sifted.bad_rows, bad, rows)).into());
         }
-        KeptPage::new(sifted, cursor.as_ref()).map_err(|error| SourceError::for_good(error).into())
+        let page = KeptPage::new(sifted, cursor.as_ref()).map_err(SourceError::for_good)?;
+        // A task that is a bad row keeps its key: nobody asked for its work to be done by others.
+        self.release(&taken, &policies).await?;
+        Ok(page)
     }
 
     /// The page that a partition is at, of a producer that keeps none: all of its rows, with the ids of their items, as the same
@@ -47,7 +56,7 @@ impl Produce {
         producer: &Producer,
         at: &Partition,
     ) -> Result<(Page, Option<CheckedTasks>), ProduceError> {
-        let SourceAnswer { rows: given, cursor } = self.ask(producer, at).await?;
+        let (SourceAnswer { rows: given, cursor }, _) = self.ask(producer, at).await?;
         let count = given.len() as u64;
         let page = Page::whole(count, cursor.as_ref()).map_err(SourceError::for_good)?;
         let mut whole = Whole::new(given, at.rows).map_err(|bad| SourceError::for_good(not_whole(&bad)))?;
@@ -68,7 +77,8 @@ impl Produce {
         }
     }
 
-    async fn ask(&self, producer: &Producer, at: &Partition) -> Result<SourceAnswer, ProduceError> {
+    /// A page as the source gives it. Of a reissue also the task that each row was before.
+    async fn ask(&self, producer: &Producer, at: &Partition) -> Result<(SourceAnswer, Vec<TaskId>), ProduceError> {
         let cursor = match &at.cursor {
             Some(cursor) => serde_json::from_str(cursor).map_err(SourceError::for_good)?,
             None => Value::Null,
@@ -77,7 +87,7 @@ impl Produce {
             return self.ask_reissue(reissue, at, cursor).await;
         }
         let ask = SourceRequest { fanout: at.fanout, partition: at.number, of: producer.partitions, cursor };
-        Ok(self.sources.ask(&producer.source, &ask, self.world.now()).await?)
+        Ok((self.sources.ask(&producer.source, &ask, self.world.now()).await?, Vec::new()))
     }
 }
 

@@ -6,7 +6,10 @@ use std::time::Duration;
 use fanfold::clock::Timestamp;
 use fanfold::grouping::{BundleState, Linger, Patience, forms_at_rest, lane_overdue, wake_leader};
 use fanfold::lane::Lane;
-use fanfold::limits::{BUNDLED_RETENTION, KEYS_PER_READ_MAX, SWEEP_MESSAGES_AT_ONCE_MAX, SWEEP_WRITES_AT_ONCE_MAX};
+use fanfold::limits::{
+    BUNDLED_RETENTION, KEYS_PER_READ_MAX, OLD_BUNDLES_PER_SEGMENT, OLD_BUNDLES_SWEEPS_MAX, SWEEP_MESSAGES_AT_ONCE_MAX,
+    SWEEP_WRITES_AT_ONCE_MAX,
+};
 use fanfold::messages::ElectMessage;
 use fanfold::store::locks::Lock;
 use fanfold::store::tasks::Pending;
@@ -93,6 +96,7 @@ impl Sweep {
                 }
             };
             notes.extend(self.tasks.scan_pending(segment, visit).await?);
+            let bundles = if request.workers_dead { bundles } else { in_turn(bundles, self.world.now()) };
             self.look_after(&bundles, half).await?;
             let lanes: Vec<Lane> = lanes.difference(&woken).cloned().collect();
             known.report(lanes.iter().map(|lane| lane.kind.as_str()));
@@ -148,6 +152,14 @@ impl Sweep {
             }
         }
     }
+}
+
+/// Of very many old bundles, those that are looked after by a sweep at this time.
+fn in_turn(mut bundles: Vec<Uuid>, now: Timestamp) -> Vec<Uuid> {
+    let sweeps = bundles.len().div_ceil(OLD_BUNDLES_PER_SEGMENT).clamp(1, OLD_BUNDLES_SWEEPS_MAX) as u128;
+    let minute = u128::from(now.seconds() / 60);
+    bundles.retain(|id| id.as_u128() % sweeps == minute % sweeps);
+    bundles
 }
 
 /// The lane of every batch that a lock names.

@@ -99,8 +99,11 @@ impl Resetting {
         if let Some(why) = self.not_failed(&task).await? {
             return Err(ResetError::NotFailed { id, why });
         }
+        let request = request(single, &task).ok_or(ResetError::Unknown(id))?;
+        let checked = self.registrar.check(vec![request], "").await?;
+        // Not before: one that is refused keeps its key.
         self.tasks.release_keys(&[id]).await?;
-        let mut registered = self.registrar.register(request(single, &task).into_iter().collect(), "").await?;
+        let mut registered = self.registrar.register_checked(checked).await?;
         registered.pop().ok_or(ResetError::Unknown(id))
     }
 
@@ -164,7 +167,7 @@ impl Resetting {
         }
         // One that is refused keeps its key: nobody asked for its work to be done by others.
         self.tasks.release_keys(&accepted).await?;
-        for registered in self.registrar.store(&good, &crate::tracking::Sizes::default()).await? {
+        for registered in self.registrar.store(&good, &crate::tracking::GroupsRead::default()).await? {
             match registered.outcome {
                 Registration::Registered => page.reset += 1,
                 Registration::Known | Registration::Duplicate { .. } => page.known += 1,

@@ -99,6 +99,13 @@ pub const LITTLE_MAX: usize = 100;
 /// million lanes one takes some 20 s of its time-out of 300 s (template.yaml).
 pub const SWEEP_SEGMENTS: i32 = 8;
 
+/// Bundles of a segment, of those that have waited for weeks, that one sweep looks after: each may be a write per task. With a sweep
+/// per minute, eight million bundles have their turn within a week.
+pub const OLD_BUNDLES_PER_SEGMENT: usize = 100;
+
+/// Sweeps among which old bundles are shared out at most: those of a week, half of the time that is left to them.
+pub const OLD_BUNDLES_SWEEPS_MAX: usize = 7 * 24 * 60;
+
 /// Locks that `sweep` writes at once.
 pub const SWEEP_WRITES_AT_ONCE_MAX: usize = 32;
 

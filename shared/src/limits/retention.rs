@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-/// How long ended tasks, batches, groups and fan-outs are kept (DynamoDB TTL). A key is remembered as long as the task that
+/// How long ended tasks, batches and fan-outs are kept (DynamoDB TTL). A key is remembered as long as the task that
 /// has it: unfinished ones keep theirs.
 pub const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
 
-/// Days that ended tasks, batches, groups and fan-outs can be kept by a deployment. What is stored is paid for.
+/// Days that ended tasks, batches and fan-outs can be kept by a deployment. What is stored is paid for.
 pub const RETENTION_DAYS_MAX: u32 = 365;
 
 /// How long a task of a bundle is kept from when it was stored, and a bundle from its last claim. A task that still waits after
@@ -17,6 +17,10 @@ pub const BUNDLED_RETENTION: Duration = Duration::from_secs(2 * RETENTION.as_sec
 /// How long a key's record is kept after it was taken, so that tasks may wait for long. What is remembered is decided by the
 /// task that has the key.
 pub const KEY_RETENTION: Duration = Duration::from_secs(12 * 7 * 24 * 3_600);
+
+/// How long an item group is kept after it ended, as its fan-out may go on: which of its items failed is known for as long, and a
+/// repeated request does not add it again.
+pub const GROUP_RETENTION: Duration = KEY_RETENTION;
 
 /// How long it is remembered what `POST /tasks` asked for under an `Idempotency-Key`. Longer than its tasks, unless these wait
 /// for more than four weeks.

@@ -115,6 +115,10 @@ pub const FOLLOW_PAUSE_MAX: Duration = Duration::from_secs(3_600);
 /// Groups and fan-outs that one worker writes at once.
 pub const ACKS_AT_ONCE_MAX: usize = 16;
 
+/// Groups that are read before the first of them is written: some 7 MB of records. What one invocation may bring would not fit the
+/// memory of `ack`.
+pub const ACKED_TOGETHER_MAX: usize = 2_000;
+
 /// Bytes of an invocation's messages from which on it may send acks on: half of what it takes ([`BODY_BYTES_MAX`](super::BODY_BYTES_MAX)). So much comes
 /// at once only where more is waiting, which the next invocation gathers with it.
 pub const GATHERED_BYTES_MIN: usize = super::BODY_BYTES_MAX / 2;

@@ -182,17 +182,21 @@ impl Sieve {
         Ok(Self { partition, of: producer.partitions, own: producer.source.gives_own_rows(), key, before })
     }
 
-    /// Sifts rows. `policy`: the policy of a kind.
+    /// Sifts rows. `policy`: the policy of a kind. `taken` is told which of the rows, by their positions, become tasks.
     pub fn sift<'p>(
         &self,
         rows: impl IntoIterator<Item = impl Into<Given>>,
         policy: impl Fn(&str) -> Option<&'p CompiledPolicy>,
+        mut taken: impl FnMut(usize),
     ) -> Sifted {
         let mut sifted = Sifted::default();
-        for given in rows {
+        for (position, given) in rows.into_iter().enumerate() {
             let (row, at) = given.into().task();
             match row.and_then(|row| self.task(row, &policy)) {
-                Ok((task, true)) => sifted.tasks.push(task),
+                Ok((task, true)) => {
+                    sifted.tasks.push(task);
+                    taken(position);
+                }
                 Ok((_, false)) => sifted.dropped += 1,
                 Err(problem) => {
                     if sifted.bad_rows.len() < BAD_ROWS_SHOWN_MAX {

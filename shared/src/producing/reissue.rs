@@ -202,13 +202,15 @@ impl Producing {
     ) -> Result<Opened, ReissueError> {
         request.limits()?;
         let source = request.source(of);
-        // A repetition is answered as the first call was, whatever became of the old fan-out.
+        let old = tracking.fanouts.get(of).await?;
+        // A repetition is answered as the first call was, whatever became of the old fan-out. It is looked for after that
+        // one was read: what that one is linked to may be this very request's, by another worker.
         if let Some(key) = key
             && let Some(fanout) = tracking.fanouts.get(derived::fanout(key)).await?
         {
             return repeated(fanout, &source);
         }
-        let old = tracking.fanouts.get(of).await?.ok_or(TrackingError::UnknownFanout(of))?;
+        let old = old.ok_or(TrackingError::UnknownFanout(of))?;
         reissuable(&old, &source)?;
         let source = if request.again { source } else { self.rest(tracking, &old, source).await? };
         check_contents((tracking, registrar, tasks), &old, &source, &request.contents).await?;
@@ -224,8 +226,8 @@ impl Producing {
         let (new, request) = (tracking.new_fanout(key), open_request(&old, source.clone()));
         tracking.check_open(&request, new).await?;
         let opened = match tracking.open_checked(request, new, also).await {
-            Err(TrackingError::Store(StoreError::Contended { what })) => {
-                return Err(overtaken(tracking, &old, what).await?);
+            Err(error @ (TrackingError::Store(StoreError::Contended { .. }) | TrackingError::KeyReused(_))) => {
+                return Err(overtaken(tracking, &old, new.id, error).await?);
             }
             opened => opened?,
         };
@@ -246,12 +248,17 @@ fn repeated(fanout: Fanout, source: &Reissue) -> Result<Opened, ReissueError> {
     }
 }
 
-/// Of several requests at once, one is fulfilled: the error that the others return.
-async fn overtaken(tracking: &Tracking, old: &Fanout, what: String) -> Result<ReissueError, ReissueError> {
-    let now = tracking.fanouts.get(old.id).await?.and_then(|now| now.reissued_as);
-    Ok(match now.filter(|now| Some(*now) != old.reissued_as) {
+/// Of several requests at once, one is fulfilled: the error that the others return. `error`: why `new` was not opened.
+async fn overtaken(
+    tracking: &Tracking,
+    old: &Fanout,
+    new: Uuid,
+    error: TrackingError,
+) -> Result<ReissueError, ReissueError> {
+    let now = tracking.fanouts.get(old.id).await?.ok_or(TrackingError::UnknownFanout(old.id))?;
+    Ok(match now.reissued_as.filter(|latest| now.reissued_as != old.reissued_as && *latest != new) {
         Some(latest) => ReissueError::Reissued { id: old.id, latest },
-        None => StoreError::Contended { what }.into(),
+        None => error.into(),
     })
 }
 

@@ -4,7 +4,7 @@ use super::check::check_count;
 use super::items::{check, items};
 use super::{Assigned, RegisterError, Registrar};
 use crate::messages::TaskRequest;
-use crate::tracking::Sizes;
+use crate::tracking::GroupsRead;
 
 impl Registrar {
     /// Registers the tasks of several messages, each known by its id: each is checked on its own, and the tasks of all good
@@ -25,12 +25,12 @@ impl Registrar {
                 }
             }
         }
-        let (good, mut assigned, sizes) = self.with_items(requests, &mut failures).await;
+        let (good, mut assigned, groups) = self.with_items(requests, &mut failures).await;
         // Two messages may bring the same task; it is stored once.
         let mut seen = std::collections::HashSet::new();
         assigned.retain(|task| seen.insert(task.id));
         if !assigned.is_empty()
-            && let Err(error) = self.store(&assigned, &sizes).await
+            && let Err(error) = self.store(&assigned, &groups).await
         {
             tracing::error!(%error, messages = good.len(), "tasks could not be stored; their messages will be delivered again");
             failures.extend(good);
@@ -43,19 +43,19 @@ impl Registrar {
         &self,
         requests: Vec<(String, Vec<Assigned>)>,
         failures: &mut Vec<String>,
-    ) -> (Vec<String>, Vec<Assigned>, Sizes) {
+    ) -> (Vec<String>, Vec<Assigned>, GroupsRead) {
         let (mut good, mut assigned) = (Vec::new(), Vec::new());
         let named = items(requests.iter().flat_map(|(_, tasks)| tasks));
-        let sizes = match self.tracking.sizes(&named).await {
-            Ok(sizes) => sizes,
+        let groups = match self.tracking.groups_with(&named).await {
+            Ok(groups) => groups,
             Err(error) => {
                 tracing::error!(%error, messages = requests.len(), "items could not be looked up; their messages will be delivered again");
                 failures.extend(requests.into_iter().map(|(message_id, _)| message_id));
-                return (good, assigned, Sizes::default());
+                return (good, assigned, GroupsRead::default());
             }
         };
         for (message_id, tasks) in requests {
-            match check(&tasks, &sizes) {
+            match check(&tasks, &groups) {
                 Ok(()) => {
                     assigned.extend(tasks);
                     good.push(message_id);
@@ -66,7 +66,7 @@ impl Registrar {
                 }
             }
         }
-        (good, assigned, sizes)
+        (good, assigned, groups)
     }
 }
 

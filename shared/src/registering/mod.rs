@@ -26,7 +26,7 @@ use crate::policy::HeadStart;
 use crate::store::locks::Locks;
 use crate::store::policies::Policies;
 use crate::store::tasks::{Duplicate, Key, NewTask, Stored, Tasks, Waits};
-use crate::tracking::{Acks, Sizes, Tracking, TrackingError, collect_duplicates};
+use crate::tracking::{Acks, GroupsRead, Tracking, TrackingError, collect_duplicates};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::Serialize;
@@ -69,7 +69,7 @@ pub struct Registered {
 pub enum Registration {
     /// It was stored.
     Registered,
-    /// A task with this id is stored already.
+    /// A task with this id is stored already, or it is an item that was done long ago.
     Known,
     /// It is a duplicate: another task has its key. If it is an item of a fan-out, the item was acked.
     Duplicate {
@@ -187,24 +187,28 @@ impl Registrar {
     /// The item of a task does not exist, or tables or queues cannot be reached.
     pub async fn register_checked(&self, tasks: CheckedTasks) -> Result<Vec<Registered>, RegisterError> {
         let CheckedTasks(assigned) = tasks;
-        let sizes = self.check_items(&assigned).await?;
-        self.store(&assigned, &sizes).await
+        let groups = self.check_items(&assigned).await?;
+        self.store(&assigned, &groups).await
     }
 
     /// Stores tasks that were checked: keys first, so that a key's owner is decided before its task exists. Then the bundles,
-    /// so that `sweep` finds a task whose worker died right after it was stored.
+    /// so that `sweep` finds a task whose worker died right after it was stored. `groups`: those of the items that tasks are.
     pub(crate) fn store<'a>(
         &'a self,
         assigned: &'a [Assigned],
-        sizes: &'a Sizes,
+        groups: &'a GroupsRead,
     ) -> BoxFuture<'a, Result<Vec<Registered>, RegisterError>> {
-        self.store_all(assigned, sizes).boxed()
+        self.store_all(assigned, groups).boxed()
     }
 
-    async fn store_all(&self, assigned: &[Assigned], sizes: &Sizes) -> Result<Vec<Registered>, RegisterError> {
-        self.tracking.mark(sizes, &items::items(assigned)).await?;
-        let owners = self.owners(assigned).await?;
-        let mut tasks = to_store(assigned, &owners);
+    async fn store_all(&self, assigned: &[Assigned], groups: &GroupsRead) -> Result<Vec<Registered>, RegisterError> {
+        let items = items::items(assigned);
+        self.tracking.mark(groups, &items).await?;
+        // These had their turn, even if their records are gone by now: they are not stored, and take no keys.
+        let over = self.tracking.done_long_ago(groups, &items).await?;
+        let over: HashSet<TaskId> = over.into_iter().map(TaskId::Item).collect();
+        let owners = self.owners(assigned, &over).await?;
+        let mut tasks = to_store(assigned, &owners, &over);
         let sizes = assigned.iter().map(|task| (task.lane.kind.as_str(), task.size)).collect();
         let bundles = bundle(&mut tasks, &sizes, &self.world);
         self.tasks.begin_bundles(&bundles).await?;
@@ -214,7 +218,7 @@ impl Registrar {
         let to_note = to_note(assigned, &owners);
         let noted = self.tasks.insert_duplicates(&to_note).await?;
         let before = known.iter().map(|at| tasks[*at].id).chain(noted.iter().map(|at| to_note[*at].id));
-        let before = self.tasks.stored(&before.collect::<Vec<_>>()).await?;
+        let before = self.tasks.stored(&before.chain(over).collect::<Vec<_>>()).await?;
         let new: HashSet<TaskId> =
             tasks.iter().enumerate().filter(|(at, _)| !known.contains(at)).map(|(_, task)| task.id).collect();
         let mut duplicates = Vec::new();
@@ -271,8 +275,8 @@ fn differs(first: u64, tasks: u64) -> String {
 
 /// The tasks to store: every owner of a key as it is itself, if it is in the request. Otherwise its first duplicate stands in
 /// for it under its id, if it is not stored: the owner's request may have died between key and task.
-fn to_store(assigned: &[Assigned], owners: &Owners) -> Vec<NewTask> {
-    let all = || assigned.iter().zip(&owners.of);
+fn to_store(assigned: &[Assigned], owners: &Owners, over: &HashSet<TaskId>) -> Vec<NewTask> {
+    let all = || assigned.iter().zip(&owners.of).filter(|(task, _)| !over.contains(&task.id));
     let themselves = all().filter(|(task, owner)| task.id == **owner);
     let others = all().filter(|(task, owner)| task.id != **owner && !owners.stored.contains(*owner));
     let mut seen = HashSet::with_capacity(assigned.len());

@@ -15,13 +15,13 @@ impl Registrar {
     pub async fn register_once(&self, tasks: Vec<TaskRequest>, key: &str) -> Result<Vec<Registered>, RegisterError> {
         let request_id = request_id(key);
         let assigned = self.assign(tasks, &request_id, true).await?;
-        let sizes = self.check_items(&assigned).await?;
+        let groups = self.check_items(&assigned).await?;
         let note = note(&assigned);
         let first = self.tasks.note_request(&request_id, note).await?;
         if first != note {
             return Err(RegisterError::KeyReused { tasks: note.tasks, first: first.tasks });
         }
-        self.store(&assigned, &sizes).await
+        self.store(&assigned, &groups).await
     }
 }
 

@@ -37,8 +37,8 @@ impl Registrar {
             }
         }
         if !assigned.is_empty() {
-            let sizes = self.tracking.sizes(&items(&assigned)).await?;
-            self.store(&assigned, &sizes).await?;
+            let groups = self.tracking.groups_with(&items(&assigned)).await?;
+            self.store(&assigned, &groups).await?;
         }
         let done: Vec<Uuid> = due.iter().map(|fanout| fanout.id).filter(|id| !left.contains(id)).collect();
         let note = |id: Uuid| async move { self.tracking.fanouts.registered(id).await };

@@ -24,10 +24,11 @@ pub(crate) struct Owners {
 }
 
 impl Registrar {
-    /// Takes the keys of tasks. One that another task has is taken over if that task released it, or will never be handled.
-    pub(crate) async fn owners(&self, assigned: &[Assigned]) -> Result<Owners, RegisterError> {
-        let keyed: Vec<(usize, &Key)> =
-            assigned.iter().enumerate().filter_map(|(at, task)| Some((at, task.key.as_ref()?))).collect();
+    /// Takes the keys of tasks, but of none that is `over`. One that another task has is taken over if that task released it, or will
+    /// never be handled.
+    pub(crate) async fn owners(&self, assigned: &[Assigned], over: &HashSet<TaskId>) -> Result<Owners, RegisterError> {
+        let to_do = assigned.iter().enumerate().filter(|(_, task)| !over.contains(&task.id));
+        let keyed: Vec<(usize, &Key)> = to_do.filter_map(|(at, task)| Some((at, task.key.as_ref()?))).collect();
         let claim = |(at, key): &(usize, &Key)| KeyRequest { key: (*key).clone(), owner: assigned[*at].id };
         let claims: Vec<KeyRequest> = keyed.iter().map(claim).collect();
         let mut freed = Vec::new();

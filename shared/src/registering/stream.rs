@@ -39,10 +39,10 @@ impl Registrar {
                 Err(fault) => refuse(&mut outcomes, fault),
             }
         }
-        let sizes = self.tracking.sizes(&items(&assigned)).await?;
+        let groups = self.tracking.groups_with(&items(&assigned)).await?;
         let (mut good, mut tasks) = (Vec::with_capacity(assigned.len()), Vec::with_capacity(assigned.len()));
         for (at, task) in positions.into_iter().zip(assigned) {
-            match fault(at, &task, &sizes) {
+            match fault(at, &task, &groups) {
                 Some(fault) => refuse(&mut outcomes, fault),
                 None => {
                     good.push(at);
@@ -59,7 +59,7 @@ impl Registrar {
                 return Err(RegisterError::KeyReused { tasks: note.tasks, first: first.tasks });
             }
         }
-        for (at, registered) in good.into_iter().zip(self.store(&tasks, &sizes).await?) {
+        for (at, registered) in good.into_iter().zip(self.store(&tasks, &groups).await?) {
             outcomes[at] = Some(Ok(registered));
         }
         Ok(outcomes)

@@ -27,7 +27,7 @@ use super::shards::shard;
 use crate::aws::attributes::{Reader, binary, count, number, text, time};
 use crate::aws::{Change, Extent, Segment, StoreError, Table, Write};
 
-pub(crate) use self::actions::EndedGroups;
+pub(crate) use self::actions::{EndedGroups, GroupsEnd};
 pub use self::estimated::{Count, Mode};
 pub use self::follow::Then;
 pub(crate) use self::follow::{END, RESULTS, RESULTS_LEFT_OUT};

@@ -6,13 +6,15 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
-use super::acks::{AckRefusal, Acks, Refusal, Refused};
+use super::acks::{AckRefusal, Acks, Refusal, Refused, parts};
 use super::gathering::Gathering;
 use super::{Tracking, TrackingError};
 use crate::aws::{StoreError, Write};
-use crate::limits::{ACKS_AT_ONCE_MAX, CONTENTION_TRIES_MAX, GROUPS_PER_TRANSACTION_MAX, OVERTAKEN_PAUSES};
+use crate::limits::{
+    ACKS_AT_ONCE_MAX, CONTENTION_TRIES_MAX, GROUPS_PER_TRANSACTION_MAX, KEYS_PER_READ_MAX, OVERTAKEN_PAUSES,
+};
 use crate::metrics::ITEMS_ACKED;
-use crate::store::fanouts::EndedGroups;
+use crate::store::fanouts::{EndedGroups, Fanout, GroupsEnd};
 use crate::store::groups::{Cleared, GroupRecord, Mask, clear};
 
 /// A group whose last bits are about to be cleared, or others that the header counts, too.
@@ -42,7 +44,14 @@ impl Tracking {
     /// # Errors
     /// The tables cannot be read or written, or a hint not sent. Some acks may have been applied.
     pub fn ack<'a>(&'a self, acks: &'a Acks) -> BoxFuture<'a, Result<Refused, TrackingError>> {
-        async move { self.apply(acks, &self.acked_groups(acks).await?).await }.boxed()
+        async move {
+            let mut refused = Refused::new();
+            for part in parts(acks) {
+                refused.extend(self.apply(&part, &self.acked_groups(&part).await?).await?);
+            }
+            Ok(refused)
+        }
+        .boxed()
     }
 
     /// The same, but of groups of which too few items are done for a write to be worth it, nothing is applied: it returns, to be
@@ -56,9 +65,14 @@ impl Tracking {
         gathering: &'a Gathering,
     ) -> BoxFuture<'a, Result<(Refused, Acks), TrackingError>> {
         async move {
-            let groups = self.acked_groups(acks).await?;
-            let (now, later) = gathering.split(acks, &groups);
-            Ok((self.apply(&now, &groups).await?, later))
+            let (mut refused, mut sent_on) = (Refused::new(), Acks::new());
+            for part in parts(acks) {
+                let groups = self.acked_groups(&part).await?;
+                let (now, later) = gathering.split(&part, &groups);
+                refused.extend(self.apply(&now, &groups).await?);
+                sent_on.extend(later);
+            }
+            Ok((refused, sent_on))
         }
         .boxed()
     }
@@ -69,19 +83,15 @@ impl Tracking {
     }
 
     async fn apply(&self, acks: &Acks, groups: &BTreeMap<Uuid, GroupRecord>) -> Result<Refused, TrackingError> {
+        let mut refused = self.ack_small(acks).await?;
         let mut cleared = Vec::with_capacity(acks.len());
-        for (name, mask) in acks {
+        for (name, mask) in acks.iter().filter(|((fanout, group), _)| fanout != group) {
             cleared.push(self.ack_group(*name, groups.get(&name.1), mask));
         }
-        let mut refused = Refused::new();
         let mut ending: BTreeMap<Uuid, Vec<Ending>> = BTreeMap::new();
         let mut cleared = stream::iter(cleared).buffer_unordered(ACKS_AT_ONCE_MAX);
         while let Some((fanout, group, refusal, step)) = cleared.try_next().await? {
-            if let Some((problem, mask)) = refusal.zip(acks.get(&(fanout, group))) {
-                let refusal = Refusal::of(problem, mask);
-                refusal.report();
-                refused.insert((fanout, group), refusal);
-            }
+            refuse(&mut refused, acks, (fanout, group), refusal);
             match step {
                 Clearing::Cleared => {}
                 Clearing::Ended => {
@@ -99,16 +109,34 @@ impl Tracking {
         Ok(refused)
     }
 
-    /// Clears bits of one group or small fan-out.
+    /// Clears bits of small fan-outs. They are read together, so that those an earlier delivery acked cost nothing else.
+    async fn ack_small(&self, acks: &Acks) -> Result<Refused, TrackingError> {
+        let mut refused = Refused::new();
+        let small: Vec<Uuid> = acks.keys().filter(|(id, group)| id == group).map(|(id, _)| *id).collect();
+        for ids in small.chunks(KEYS_PER_READ_MAX) {
+            let mut read: BTreeMap<Uuid, Fanout> =
+                self.fanouts.get_many(ids).await?.into_iter().map(|fanout| (fanout.id, fanout)).collect();
+            let mut cleared = Vec::with_capacity(ids.len());
+            for id in ids {
+                let Some(mask) = acks.get(&(*id, *id)) else { continue };
+                let fanout = read.remove(id);
+                cleared.push(async move { (*id, self.ack_inline(*id, fanout, mask).await) });
+            }
+            let mut cleared = stream::iter(cleared).buffer_unordered(ACKS_AT_ONCE_MAX);
+            while let Some((id, refusal)) = cleared.next().await {
+                refuse(&mut refused, acks, (id, id), refusal?);
+            }
+        }
+        Ok(refused)
+    }
+
+    /// Clears bits of one group.
     async fn ack_group(
         &self,
         (fanout, id): (Uuid, Uuid),
         group: Option<&GroupRecord>,
         mask: &Mask,
     ) -> Result<(Uuid, Uuid, Option<AckRefusal>, Clearing), TrackingError> {
-        if fanout == id {
-            return Ok((fanout, id, self.ack_inline(fanout, mask).await?, Clearing::Cleared));
-        }
         let Some(group) = group.filter(|group| group.fanout == fanout) else {
             return Ok((fanout, id, Some(AckRefusal::UnknownGroup { fanout, group: id }), Clearing::Cleared));
         };
@@ -117,7 +145,7 @@ impl Tracking {
 
     /// Ends groups of a fan-out, and then the fan-out if it is done.
     async fn end(&self, fanout: Uuid, groups: Vec<Ending>, acks: &Acks) -> Result<(), TrackingError> {
-        self.end_groups(fanout, groups, acks).await?;
+        self.end_groups(fanout, groups, Some(acks)).await?;
         self.check(fanout).await.map(|_| ())
     }
 
@@ -163,13 +191,14 @@ impl Tracking {
     }
 
     /// Ends groups, or clears bits with failures, in one transaction with the header's counts. If another worker ends or
-    /// changes some meanwhile, `acks` are applied to these groups as they stand.
+    /// changes some meanwhile, `acks` are applied to these groups as they stand. None: they are closed, but not those.
     pub(super) async fn end_groups(
         &self,
         fanout: Uuid,
         mut groups: Vec<Ending>,
-        acks: &Acks,
+        acks: Option<&Acks>,
     ) -> Result<(), TrackingError> {
+        let why = if acks.is_some() { GroupsEnd::Acked } else { GroupsEnd::Closed };
         let mut tries = 0;
         while !groups.is_empty() {
             tries += 1;
@@ -182,7 +211,7 @@ impl Tracking {
             for end in &groups[..now] {
                 actions.push(self.groups.end_action(&end.group, &end.cleared)?);
             }
-            actions.push(self.fanouts.end_groups_action(fanout, ended)?);
+            actions.push(self.fanouts.end_groups_action(fanout, ended, why)?);
             let Write::Refused(refused) = self.fanouts.transact(&actions).await? else {
                 let newly = groups.drain(..now).map(|end| end.cleared.newly).sum();
                 metrics::counter!(ITEMS_ACKED).increment(newly);
@@ -192,7 +221,8 @@ impl Tracking {
             // From the back, so that positions stay right.
             for (at, item) in refused.into_iter().rev().filter(|(at, _)| *at < now) {
                 let end = groups.swap_remove(at);
-                let (Some(item), Some(mask)) = (item, acks.get(&(fanout, end.group.id))) else { continue };
+                let mask = acks.and_then(|acks| acks.get(&(fanout, end.group.id)));
+                let (Some(item), Some(mask)) = (item, mask) else { continue };
                 if let Clearing::Ending(end) = self.clear_some(GroupRecord::decode(&item)?, mask).await? {
                     groups.push(*end);
                 }
@@ -201,10 +231,15 @@ impl Tracking {
         Ok(())
     }
 
-    /// Clears bits of a small fan-out; with the last one it ends in the same write.
-    async fn ack_inline(&self, id: Uuid, mask: &Mask) -> Result<Option<AckRefusal>, TrackingError> {
+    /// Clears bits of a small fan-out as it was read; with the last one it ends in the same write.
+    async fn ack_inline(
+        &self,
+        id: Uuid,
+        read: Option<Fanout>,
+        mask: &Mask,
+    ) -> Result<Option<AckRefusal>, TrackingError> {
         let unknown = AckRefusal::UnknownGroup { fanout: id, group: id };
-        let Some(mut fanout) = self.fanouts.get(id).await? else { return Ok(Some(unknown)) };
+        let Some(mut fanout) = read else { return Ok(Some(unknown)) };
         for tries in 1..=CONTENTION_TRIES_MAX {
             let Some(group) = fanout.inline_group() else { return Ok(Some(unknown)) };
             let refusal = out_of_range(&group, mask);
@@ -239,6 +274,15 @@ enum Clearing {
     Ending(Box<Ending>),
     /// It had ended before, or its failures are counted: the header is to be checked.
     Ended,
+}
+
+/// Notes a refusal, if it is one.
+fn refuse(refused: &mut Refused, acks: &Acks, name: (Uuid, Uuid), refusal: Option<AckRefusal>) {
+    if let Some((problem, mask)) = refusal.zip(acks.get(&name)) {
+        let refusal = Refusal::of(problem, mask);
+        refusal.report();
+        refused.insert(name, refusal);
+    }
 }
 
 pub(super) fn out_of_range(group: &GroupRecord, mask: &Mask) -> Option<AckRefusal> {

@@ -1,12 +1,13 @@
 //! Acks gathered by item group, and those that are refused. No I/O.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
 use crate::bits::Bits;
 use crate::ids::ItemId;
-use crate::limits::REFUSED_ITEMS_NAMED_MAX;
+use crate::limits::{ACKED_TOGETHER_MAX, REFUSED_ITEMS_NAMED_MAX};
 use crate::messages::{AckEntry, AckRequest};
 use crate::metrics::ITEMS_REFUSED;
 use crate::store::batches::{Batch, MemberState};
@@ -15,6 +16,16 @@ use crate::store::groups::Mask;
 
 /// Acks by fan-out and item group.
 pub type Acks = BTreeMap<(Uuid, Uuid), Mask>;
+
+/// The same acks in parts of no more groups than are read together.
+pub(super) fn parts(acks: &Acks) -> Vec<Cow<'_, Acks>> {
+    if acks.len() <= ACKED_TOGETHER_MAX {
+        return vec![Cow::Borrowed(acks)];
+    }
+    let all: Vec<(&(Uuid, Uuid), &Mask)> = acks.iter().collect();
+    let part = |part: &[(&(Uuid, Uuid), &Mask)]| part.iter().map(|(name, mask)| (**name, (*mask).clone())).collect();
+    all.chunks(ACKED_TOGETHER_MAX).map(part).map(Cow::Owned).collect()
+}
 
 /// Why acks of a group were refused. Those of the same group that name items it has are applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -144,5 +155,22 @@ fn add(acks: &mut Acks, entry: &AckEntry, said: Said) {
         Said::Failed => entry.add_to(&mut mask.failed),
         Said::Duplicate => entry.add_to(&mut mask.duplicates),
         Said::Missing => entry.add_to(&mut mask.missing),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_small_and_make_up_the_whole() {
+        for groups in [0, 1, ACKED_TOGETHER_MAX, ACKED_TOGETHER_MAX + 1, 3 * ACKED_TOGETHER_MAX] {
+            let mask = |n: usize| Mask { done: [n % 9].into_iter().collect(), ..Mask::default() };
+            let acks: Acks = (0..groups).map(|n| ((Uuid::nil(), Uuid::from_u128(n as u128)), mask(n))).collect();
+            let parts = parts(&acks);
+            assert!(parts.iter().all(|part| part.len() <= ACKED_TOGETHER_MAX));
+            assert_eq!(parts.len(), groups.div_ceil(ACKED_TOGETHER_MAX).max(1));
+            assert_eq!(parts.into_iter().flat_map(Cow::into_owned).collect::<Acks>(), acks);
+        }
     }
 }

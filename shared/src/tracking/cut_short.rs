@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::ack::{Ending, contended};
-use super::{Acks, Tracking, TrackingError};
+use super::{Tracking, TrackingError};
 use crate::aws::Write;
 use crate::clock::Timestamp;
 use crate::limits::{CONTENTION_TRIES_MAX, GROUPS_PER_TRANSACTION_MAX, MISSING_AFTER, REQUEST_CLOSES_MAX};
@@ -70,7 +70,7 @@ impl Tracking {
         if !fanout.ending_early() {
             return Ok(fanout);
         }
-        // Every end of a group also changes the header.
+        // What happens to other groups changes the header, and shows that acks still come.
         let idle = |since: Timestamp| self.world.now().since(since.max(fanout.updated_at)) >= MISSING_AFTER;
         let closable = |group: &GroupRecord| !group.pending.is_zero() && (!group.tasks || idle(group.updated_at));
         if let Some(group) = fanout.inline_group() {
@@ -91,7 +91,7 @@ impl Tracking {
             let groups = self.groups.get_many(groups).await?.into_iter().filter(closable);
             let ending = groups.map(|group| Ending { cleared: close(&group), group });
             // A group that changes meanwhile is looked at the next time.
-            self.end_groups(id, ending.collect(), &Acks::new()).await?;
+            self.end_groups(id, ending.collect(), None).await?;
         }
         let now = self.fanouts.get(id).await?.ok_or(TrackingError::UnknownFanout(id))?;
         self.end_with_nothing_left(now).await

@@ -16,8 +16,9 @@ impl Tracking {
         if fanout.state.decided() {
             return Ok(false);
         }
-        if fanout.to_fail() {
-            return Ok(self.fail(fanout).await?.state == FanoutState::Failed);
+        if fanout.to_fail() || fanout.nothing_left() {
+            // Its end was due before: a worker died that saw it.
+            return Ok(self.finish(fanout).await?.ended());
         }
         let now = self.world.now();
         if let Some(until) = self.active_until(&fanout, now).await? {

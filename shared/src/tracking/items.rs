@@ -9,36 +9,42 @@ use super::{AckRefusal, Tracking};
 use crate::aws::StoreError;
 use crate::bits::Bits;
 use crate::ids::{ItemGroup, ItemId};
-use crate::limits::ACKS_AT_ONCE_MAX;
+use crate::limits::{ACKS_AT_ONCE_MAX, RETENTION};
 use crate::store::fanouts::Fanout;
 use crate::store::groups::GroupRecord;
 
-/// The sizes of item groups, by fan-out and group, and whether they are marked as having tasks.
+/// The item groups that some items are in, as they were read, by fan-out and group.
 #[derive(Clone, Debug, Default)]
-pub struct Sizes(BTreeMap<(Uuid, Uuid), Size>);
+pub struct GroupsRead(BTreeMap<(Uuid, Uuid), GroupRecord>);
 
-/// A group.
-#[derive(Clone, Copy, Debug)]
-struct Size {
-    items: u32,
-    /// Whether it is marked as having tasks, or is finished.
-    marked: bool,
-    /// Whether it is marked as having fan-outs under it, or is finished.
-    parent: bool,
-}
-
-impl Sizes {
+impl GroupsRead {
     /// Why an item does not exist, if it does not.
     #[must_use]
     pub fn refusal(&self, item: &ItemId) -> Option<AckRefusal> {
         let ItemId { fanout, group, index } = *item;
-        match self.0.get(&(fanout, group)).map(|size| size.items) {
+        match self.0.get(&(fanout, group)).map(|group| group.size) {
             None => Some(AckRefusal::UnknownGroup { fanout, group }),
             Some(size) if u32::from(index) >= size => {
                 Some(AckRefusal::OutOfRange { fanout, group, index: usize::from(index), size })
             }
             Some(_) => None,
         }
+    }
+
+    /// The state of an item.
+    #[must_use]
+    pub fn state(&self, item: &ItemId) -> ItemState {
+        self.0.get(&(item.fanout, item.group)).map_or(ItemState::Unknown, |group| state(group, item.index))
+    }
+
+    /// Whether tasks were registered for items of an item's group.
+    pub(crate) fn has_tasks(&self, item: &ItemId) -> bool {
+        self.0.get(&(item.fanout, item.group)).is_some_and(|group| group.tasks)
+    }
+
+    /// Whether an item is done, which it stays whatever becomes of the records of its task.
+    fn is_done(&self, item: &ItemId) -> bool {
+        matches!(self.state(item), ItemState::Succeeded | ItemState::Failed | ItemState::Duplicate)
     }
 }
 
@@ -62,18 +68,19 @@ pub enum ItemState {
 }
 
 impl Tracking {
-    /// The sizes of the groups of these items, strongly consistent: one read per hundred groups, and one per hundred small
-    /// fan-outs. Groups that do not exist are left out.
+    /// The groups of these items, strongly consistent: one read per hundred groups, and one per hundred small fan-outs. Groups that do
+    /// not exist are left out.
     ///
     /// # Errors
     /// The tables cannot be read, or a record is corrupt.
-    pub async fn sizes(&self, items: &[ItemId]) -> Result<Sizes, StoreError> {
-        let groups = self.groups_named(items).await?;
-        let size = |group: GroupRecord| {
-            let done = group.pending.is_zero();
-            Size { items: group.size, marked: group.tasks || done, parent: group.children || done }
-        };
-        Ok(Sizes(groups.into_iter().map(|(name, group)| (name, size(group))).collect()))
+    pub async fn groups_with(&self, items: &[ItemId]) -> Result<GroupsRead, StoreError> {
+        let names: BTreeSet<(Uuid, Uuid)> = items.iter().map(|item| (item.fanout, item.group)).collect();
+        let (small, large): (Vec<_>, Vec<_>) = names.into_iter().partition(|(fanout, group)| fanout == group);
+        let (small, large) = (small.into_iter().map(|name| name.0), large.into_iter().map(|name| name.1));
+        let groups = self.groups.get_many(&large.collect::<Vec<_>>()).await?;
+        let fanouts = self.fanouts.get_many(&small.collect::<Vec<_>>()).await?;
+        let groups = groups.into_iter().chain(fanouts.iter().filter_map(|fanout| fanout.inline_group()));
+        Ok(GroupsRead(groups.map(|group| ((group.fanout, group.id), group)).collect()))
     }
 
     /// Marks the groups of these items as having tasks, before the first of them is stored: from then on, a fan-out that is cut
@@ -81,9 +88,10 @@ impl Tracking {
     ///
     /// # Errors
     /// The tables cannot be written.
-    pub async fn mark(&self, sizes: &Sizes, items: &[ItemId]) -> Result<(), StoreError> {
+    pub async fn mark(&self, groups: &GroupsRead, items: &[ItemId]) -> Result<(), StoreError> {
         let names: BTreeSet<(Uuid, Uuid)> = items.iter().map(|item| (item.fanout, item.group)).collect();
-        let new = names.into_iter().filter(|name| sizes.0.get(name).is_some_and(|size| !size.marked));
+        let new =
+            names.into_iter().filter(|name| groups.0.get(name).is_some_and(|it| !it.tasks && !it.pending.is_zero()));
         let mark = async |(fanout, group)| {
             if fanout == group { self.fanouts.mark(fanout).await } else { self.groups.mark(group).await }
         };
@@ -95,13 +103,32 @@ impl Tracking {
     ///
     /// # Errors
     /// The tables cannot be written.
-    pub(super) async fn mark_parent(&self, sizes: &Sizes, item: &ItemId) -> Result<(), StoreError> {
+    pub(super) async fn mark_parent(&self, groups: &GroupsRead, item: &ItemId) -> Result<(), StoreError> {
         let ItemId { fanout, group, .. } = *item;
-        match sizes.0.get(&(fanout, group)) {
-            Some(size) if !size.parent && fanout == group => self.fanouts.mark_parent(fanout).await,
-            Some(size) if !size.parent => self.groups.mark_parent(group).await,
-            _ => Ok(()),
+        match groups.0.get(&(fanout, group)) {
+            Some(read) if read.children || read.pending.is_zero() => Ok(()),
+            Some(_) if fanout == group => self.fanouts.mark_parent(fanout).await,
+            Some(_) => self.groups.mark_parent(group).await,
+            None => Ok(()),
         }
+    }
+
+    /// Those of these items that are done, of fan-outs which were opened so long ago that the record of a task which was called for
+    /// the item may have expired. `groups`: theirs. Reads headers only if some are done.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn done_long_ago(&self, groups: &GroupsRead, items: &[ItemId]) -> Result<BTreeSet<ItemId>, StoreError> {
+        let done: BTreeSet<ItemId> = items.iter().filter(|item| groups.is_done(item)).copied().collect();
+        let fanouts: BTreeSet<Uuid> = done.iter().map(|item| item.fanout).collect();
+        if fanouts.is_empty() {
+            return Ok(done);
+        }
+        let now = self.world.now();
+        let young = |fanout: Fanout| (now.since(fanout.created_at) < RETENTION).then_some(fanout.id);
+        let fanouts = self.fanouts.get_many(&fanouts.into_iter().collect::<Vec<_>>()).await?;
+        let young: BTreeSet<Uuid> = fanouts.into_iter().filter_map(young).collect();
+        Ok(done.into_iter().filter(|item| !young.contains(&item.fanout)).collect())
     }
 
     /// Whether some of these items wait for their ack, strongly consistent. Those that do not exist wait for nothing.
@@ -109,12 +136,8 @@ impl Tracking {
     /// # Errors
     /// The tables cannot be read, or a record is corrupt.
     pub async fn any_pending(&self, items: &[ItemId]) -> Result<bool, StoreError> {
-        let groups = self.groups_named(items).await?;
-        let pending = |item: &ItemId| {
-            let group = groups.get(&(item.fanout, item.group));
-            group.is_some_and(|group| state(group, item.index) == ItemState::Pending)
-        };
-        Ok(items.iter().any(pending))
+        let groups = self.groups_with(items).await?;
+        Ok(items.iter().any(|item| groups.state(item) == ItemState::Pending))
     }
 
     /// The states of items, in their order, strongly consistent.
@@ -122,23 +145,8 @@ impl Tracking {
     /// # Errors
     /// The tables cannot be read, or a record is corrupt.
     pub async fn states(&self, items: &[ItemId]) -> Result<Vec<ItemState>, StoreError> {
-        let groups = self.groups_named(items).await?;
-        let of = |item: &ItemId| {
-            let group = groups.get(&(item.fanout, item.group));
-            group.map_or(ItemState::Unknown, |group| state(group, item.index))
-        };
-        Ok(items.iter().map(of).collect())
-    }
-
-    /// The groups of these items, by fan-out and group.
-    async fn groups_named(&self, items: &[ItemId]) -> Result<BTreeMap<(Uuid, Uuid), GroupRecord>, StoreError> {
-        let names: BTreeSet<(Uuid, Uuid)> = items.iter().map(|item| (item.fanout, item.group)).collect();
-        let (small, large): (Vec<_>, Vec<_>) = names.into_iter().partition(|(fanout, group)| fanout == group);
-        let (small, large) = (small.into_iter().map(|name| name.0), large.into_iter().map(|name| name.1));
-        let groups = self.groups.get_many(&large.collect::<Vec<_>>()).await?;
-        let fanouts = self.fanouts.get_many(&small.collect::<Vec<_>>()).await?;
-        let groups = groups.into_iter().chain(fanouts.iter().filter_map(|fanout| fanout.inline_group()));
-        Ok(groups.map(|group| ((group.fanout, group.id), group)).collect())
+        let groups = self.groups_with(items).await?;
+        Ok(items.iter().map(|item| groups.state(item)).collect())
     }
 
     /// The items of these groups of a fan-out that are in a state, strongly consistent: runs of indices, both ends included, by

@@ -30,7 +30,7 @@ pub use add::page_groups;
 pub use count::{Counted, Counts, collect_counts};
 pub use gathering::{Gathering, gathered_requests};
 pub use groups::GroupPage;
-pub use items::{ItemState, Sizes};
+pub use items::{GroupsRead, ItemState};
 pub use open::{FanoutTask, NewFanout, OpenRequest, Opened};
 pub use progress::Progress;
 pub use selection::{ItemCursor, ItemPage, Listed};

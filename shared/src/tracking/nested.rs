@@ -18,7 +18,7 @@ impl Tracking {
         Ok(new.keyed && self.fanouts.get(new.id).await?.is_some())
     }
 
-    /// Checks that the items exist that the end acks, or registers a task for, and marks the parent's group. The new fan-out's own
+    /// Checks that the items exist that the end acks, or registers a task for, and marks their groups. The new fan-out's own
     /// items do not exist yet, so it cannot be its own parent.
     pub(super) async fn check_follow(&self, request: &OpenRequest) -> Result<(), TrackingError> {
         if let Some(then) = &request.then {
@@ -34,15 +34,15 @@ impl Tracking {
             return Ok(());
         }
         let items: Vec<ItemId> = named.iter().map(|(_, item)| *item).collect();
-        let sizes = self.sizes(&items).await?;
-        let refused = named.iter().find_map(|(field, item)| Some((*field, item, sizes.refusal(item)?)));
+        let groups = self.groups_with(&items).await?;
+        let refused = named.iter().find_map(|(field, item)| Some((*field, item, groups.refusal(item)?)));
         if let Some((field, item, refusal)) = refused {
             return Err(TrackingError::Follow { field, problem: refusal.of_field(item) });
         }
-        match &request.parent {
-            Some(parent) => Ok(self.mark_parent(&sizes, parent).await?),
-            None => Ok(()),
+        for item in &items {
+            self.mark_parent(&groups, item).await?;
         }
+        Ok(())
     }
 }
 

@@ -103,8 +103,10 @@ impl Tracking {
                 fanout
             }
             Write::Refused(Some(before)) => same_request(before, &request, inline)?,
-            // The header of an old fan-out expired before its groups did.
-            Write::Refused(None) => return Err(StoreError::Contended { what: format!("opening {id}") }.into()),
+            // The header of an old fan-out expired before its groups or its producer did.
+            Write::Refused(None) => {
+                return Err(TrackingError::KeyReused("its fan-out ended long ago, and is forgotten".to_owned()));
+            }
         };
         let groups = if inline { fanout.inline_groups() } else { groups };
         Ok(Opened { fanout, groups, new })

@@ -6,6 +6,7 @@ use fanfold::bits::Bits;
 use fanfold::delivery::Delivery;
 use fanfold::ids::{GroupId, ItemId};
 use fanfold::messages::{AckEntry, AckRequest, GroupMask};
+use fanfold::tracking::OpenRequest;
 use fanfold_local::Usage;
 use fanfold_tests::{QueueName, TestStack, delivery};
 use serde_json::json;
@@ -90,4 +91,24 @@ async fn messages_of_one_item_in_random_order_share_the_writes_of_several_invoca
     assert!(units <= 2.0 * GROUPS as f64, "{units} units, one invocation after the other would take {}", 4 * GROUPS);
     let (_, progress) = stack.tracking.progress(stack.header(fanout).await).await.unwrap();
     assert_eq!(progress.done, 14_000);
+}
+
+/// Small fan-outs are read a hundred at a time. Those that an earlier delivery acked cost nothing else, so that an invocation which has
+/// too many for its time gets further at each delivery.
+#[tokio::test(start_paused = true)]
+async fn small_fanouts_are_read_together_and_written_once() {
+    const FANOUTS: usize = 250;
+    let stack = TestStack::with(json!({})).await;
+    let mut ids = Vec::new();
+    for n in 0..FANOUTS {
+        ids.push(stack.open_as(&OpenRequest { items: 2, ..OpenRequest::default() }, &n.to_string()).await.1);
+    }
+    let body = |ids: &[Vec<ItemId>]| json!({"items": ids.iter().map(|ids| ids[0].to_string()).collect::<Vec<_>>()});
+    let messages: Vec<Delivery> = ids.chunks(50).enumerate().map(|(n, ids)| delivery(n, body(ids))).collect();
+    let before = stack.usage();
+    assert!(stack.hand(QueueName::Ack, messages.clone()).await.is_empty());
+    assert_eq!(used(&before, &stack.usage()), (3 + FANOUTS as u64, FANOUTS as f64));
+    let before = stack.usage();
+    assert!(stack.hand(QueueName::Ack, messages).await.is_empty());
+    assert_eq!(used(&before, &stack.usage()), (3, 0.0));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fanfold::bits::Bits;
 use fanfold::grouping::{BatchSize, Bundle, BundleState, Load, Loads, cut};
 use fanfold::ids::TaskId;
-use fanfold::limits::BUNDLED_RETENTION;
+use fanfold::limits::{BUNDLED_RETENTION, OLD_BUNDLES_PER_SEGMENT, SWEEP_SEGMENTS};
 use fanfold::masks::Masks;
 use fanfold::policy::HeadStart;
 use fanfold::store::tasks::NewTask;
@@ -252,6 +252,38 @@ async fn tasks_that_wait_for_weeks_are_kept() {
         let bundles = stack.tasks.bundles(&[*bundle], true).await.unwrap();
         assert_eq!(bundles[bundle].state, BundleState::Taken);
     }
+}
+
+/// Very many bundles wait for months. Each sweep looks at some of them, and each of them is kept in time.
+#[tokio::test(start_paused = true)]
+async fn sweeps_share_the_work_of_keeping_what_waits() {
+    const PER_SWEEP: usize = OLD_BUNDLES_PER_SEGMENT * SWEEP_SEGMENTS as usize;
+    let stack = TestStack::with(json!({})).await;
+    let new = |n: u128| {
+        let members = [2 * n + 1, 2 * n + 2].map(|id| TaskId::Single(Uuid::from_u128(id)));
+        let slots = (members.into_iter().collect(), Loads::default());
+        Bundle::filling(stack.world.uuid(), "parcel:0:117".parse().unwrap(), slots, stack.world.now())
+    };
+    let bundles: Vec<Bundle> = (0..3 * PER_SWEEP as u128).map(new).collect();
+    stack.tasks.begin_bundles(&bundles).await.unwrap();
+    let opened: Vec<Bundle> = bundles.iter().map(|bundle| bundle.opened(Bits::ones(2))).collect();
+    stack.tasks.open_bundles(&opened).await.unwrap();
+    let ids: Vec<Uuid> = bundles.iter().map(|bundle| bundle.id).collect();
+    let kept = async || {
+        let bundles = stack.tasks.bundles(&ids, true).await.unwrap();
+        bundles.values().filter(|bundle| bundle.kept_until.is_some()).count()
+    };
+    stack.clock.skip(BUNDLED_RETENTION / 2);
+    let (mut before, mut most) = (0, 0);
+    for _ in 0..4 {
+        stack.clock.skip(Duration::from_secs(60));
+        stack.sweep_now().await;
+        let now = kept().await;
+        most = most.max(now - before);
+        before = now;
+    }
+    assert_eq!(before, ids.len());
+    assert!(most < PER_SWEEP * 3 / 2, "{most} in one sweep");
 }
 
 /// In a lane without elections, such as a paused one, no leader finds the bundle of a worker that was lost. A repeated request

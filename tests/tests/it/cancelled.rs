@@ -213,6 +213,39 @@ async fn a_large_fanout_is_closed_by_sweeps() {
     assert_eq!(counts(&stack.header(fanout).await), (FanoutState::Cancelled, true, [0, 0, total]));
 }
 
+/// One sweep looks at some of the groups. That it closes these does not make the next one wait for the others.
+#[tokio::test(start_paused = true)]
+async fn groups_that_had_tasks_are_closed_without_further_pauses() {
+    let stack = stack().await;
+    let (fanout, _) = stack.open(0, false).await;
+    let mut ids = Vec::new();
+    for n in 0..3 {
+        ids.extend(stack.add(fanout, GROUP_ITEMS_MAX * 98 + 1, &n.to_string()).await);
+    }
+    ids.retain(|id| id.index == 0);
+    let groups = stack.tracking.groups_with(&ids).await.unwrap();
+    stack.tracking.mark(&groups, &ids).await.unwrap();
+    let cancelled = cancel(&stack, fanout).await;
+    assert_eq!(cancelled.open_groups, 3 * 99);
+    stack.clock.skip(MISSING_AFTER);
+    for closed in 1..=3 {
+        let header = stack.tracking.close(stack.header(fanout).await, 1).await.unwrap();
+        assert_eq!((header.open_groups, header.ended()), (3 * 99 - 99 * closed, closed == 3));
+        assert_eq!(header.updated_at == cancelled.updated_at, closed < 3, "closing is no activity");
+    }
+    // An ack is.
+    let stack = self::stack().await;
+    let (fanout, ids) = opened(&stack, 30, false).await;
+    let groups = stack.tracking.groups_with(&ids).await.unwrap();
+    stack.tracking.mark(&groups, &ids).await.unwrap();
+    cancel(&stack, fanout).await;
+    stack.clock.skip(MISSING_AFTER);
+    let group: Vec<_> = ids.iter().filter(|id| id.group == ids[0].group).copied().collect();
+    stack.ack.apply(&done(&group)).await.unwrap();
+    let header = stack.tracking.close(stack.header(fanout).await, 1).await.unwrap();
+    assert!(!header.ended() && header.missing == 0, "{header:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn acks_adds_seal_and_cancel_race() {
     let mut happened = BTreeSet::new();

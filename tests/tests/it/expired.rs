@@ -5,7 +5,7 @@ use std::time::Duration;
 use fanfold::ids::{ItemId, expand};
 use fanfold::limits::{IDLE_OPEN, IDLE_SEALED, IDLE_WITH_TASKS, MISSING_AFTER};
 use fanfold::policy::{Destination, NoticesQueue, Span};
-use fanfold::store::fanouts::{FanoutState, IdleLimit};
+use fanfold::store::fanouts::{FanoutState, IdleLimit, Then};
 use fanfold::tracking::{ItemState, OpenRequest, TrackingError};
 use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, done, policy};
 use serde_json::json;
@@ -152,6 +152,39 @@ async fn what_has_children_at_work_does_not_expire() {
         let looked_at = stack.header(parent).await;
         assert!(stack.tracking.expire(looked_at).await.unwrap(), "once nothing happens for long");
     }
+}
+
+/// So does what waits for the task that follows the end of another fan-out.
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_another_end_does_not_expire() {
+    let stack = stack().await;
+    let (stages, ids) = open(&stack, 1, true, None).await;
+    let then = Then { id: Some(ids[0]), ..Then::new("parcel", json!({"depot": "117"})) };
+    let request = OpenRequest { items: 20, seal: true, then: Some(then), ..OpenRequest::default() };
+    let (_, parts) = stack.open_as(&request, "first stage").await;
+    for part in &parts {
+        after(&stack, IDLE_OPEN / 2).await;
+        stack.ack.apply(&done(&[*part])).await.unwrap();
+        assert_eq!(stack.header(stages).await.state, FanoutState::Sealed);
+    }
+    stack.drain().await;
+    assert_eq!(stack.header(stages).await.state, FanoutState::Completed);
+}
+
+/// The worker that sealed it, or applied the last ack, died before it saw that nothing is left. Its limit is over before a sweep looks.
+#[tokio::test(start_paused = true)]
+async fn what_is_done_completes_and_does_not_expire() {
+    let stack = stack().await;
+    let idle_limit = Some(IdleLimit { open: None, sealed: Some(Span::from_secs(60)) });
+    let request = OpenRequest { idle_limit, ..OpenRequest::default() };
+    let (fanout, _) = stack.open_as(&request, "large").await;
+    let ids = stack.add(fanout, 2, "first").await;
+    stack.ack.apply(&done(&ids)).await.unwrap();
+    stack.tracking.fanouts.seal(fanout, false).await.unwrap();
+    stack.clock.skip(Duration::from_secs(61));
+    stack.sweep_now().await;
+    let header = stack.header(fanout).await;
+    assert_eq!((header.state, header.ended()), (FanoutState::Completed, true));
 }
 
 /// A user's own limit holds all the same.

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use fanfold::control::Scope;
 use fanfold::ids::TaskId;
+use fanfold::metrics::{MEMBERS_FAILED, MEMBERS_SUCCEEDED};
 use fanfold::results::Kept;
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold_batch_api::{Accepted, Answer, Call, CallError};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, outcome, outcomes, policy};
+use fanfold_tests::{Counters, Crash, QueueName, ScriptedApi, TestStack, outcome, outcomes, policy};
 use serde_json::{Value, json};
 
 /// How long outcomes may come.
@@ -75,6 +76,23 @@ async fn outcomes_come_in_parts_and_end_the_batch() {
     let ends = stack.completions().await;
     assert_eq!((ends.len(), ends[0].succeeded, ends[0].failed, stack.api.seen().len()), (1, 3, 1, 1));
     assert!(stack.world.now().since(batch.created_at) < WITHIN, "nothing waits for the deadline");
+}
+
+/// An alarm on failed members, and a run that stops at the first failures, must see those that are posted.
+#[tokio::test(start_paused = true)]
+async fn posted_outcomes_are_counted_once() {
+    let counters = Counters::default();
+    let _guard = metrics::set_default_local_recorder(&counters);
+    let stack = stack(json!({})).await;
+    let (members, batch) = open(&stack, 4).await;
+    let token = stack.last_token();
+    for _ in 0..2 {
+        stack.post(batch.id, &token, &outcomes(&members[..1], "failed")).await;
+        assert_eq!((counters.get(MEMBERS_FAILED), counters.get(MEMBERS_SUCCEEDED)), (1, 0));
+    }
+    stack.post(batch.id, &token, &outcomes(&members[1..], "succeeded")).await;
+    stack.drain().await;
+    assert_eq!((counters.get(MEMBERS_FAILED), counters.get(MEMBERS_SUCCEEDED)), (1, 3));
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,6 +22,7 @@ mod events;
 mod expired;
 mod failed_early;
 mod filling;
+mod forgotten;
 mod grouping;
 mod hops;
 mod hostile;

@@ -1,5 +1,6 @@
 //! Reissues: the failed items of a fan-out that has ended become a new one, each once, and nothing that succeeded is called again.
 
+mod at_once;
 mod crashes;
 mod cut_short;
 mod keys;

@@ -47,8 +47,8 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    /// Works until the session has ended and no more messages can come.
-    pub(super) async fn work(self: Arc<Self>, at_once: u32) {
+    /// Works until the session has ended and no more messages can come. False: some that had come may be left.
+    pub(super) async fn work(self: Arc<Self>, at_once: u32) -> bool {
         let free = Arc::new(Semaphore::new(at_once as usize));
         let mut tasks = JoinSet::new();
         while !self.closing.has_begun() {
@@ -56,43 +56,52 @@ impl Batches {
                 permits = some(&free) => permits,
                 () = self.closing.begun() => break,
             };
-            let received = self.receive(permits.len(), POLL).await;
+            let received = self.receive(permits.len(), POLL).await.unwrap_or_default();
             for (message, permit) in received.into_iter().zip(permits) {
                 let batches = Arc::clone(&self);
                 tasks.spawn(async move {
-                    batches.take(message).await;
+                    let done = batches.take(message).await;
                     drop(permit);
+                    done
                 });
             }
+            // What was not done comes again.
             while tasks.try_join_next().is_some() {}
         }
+        let mut all = true;
         loop {
             // Asked before: what had come by then is seen.
             let quiet = self.closing.is_quiet();
             let received = self.receive(MESSAGES_MAX, LAST_POLLS).await;
-            if received.is_empty() && quiet {
+            if quiet && received.as_ref().is_none_or(Vec::is_empty) {
+                all &= received.is_some();
                 break;
             }
-            for message in received {
-                self.take(message).await;
+            for message in received.unwrap_or_default() {
+                all &= self.take(message).await;
             }
         }
-        while tasks.join_next().await.is_some() {}
+        while let Some(done) = tasks.join_next().await {
+            all &= done.unwrap_or_default();
+        }
+        all
     }
 
-    async fn receive(&self, most: usize, wait: Duration) -> Vec<Received> {
+    /// None: SQS could not be asked.
+    async fn receive(&self, most: usize, wait: Duration) -> Option<Vec<Received>> {
         match self.queue.receive(most.min(MESSAGES_MAX), wait).await {
-            Ok(received) => received,
+            Ok(received) => Some(received),
             Err(problem) => {
                 say(format_args!("fanfold: {problem}"));
                 tokio::time::sleep(PAUSE).await;
-                Vec::new()
+                None
             }
         }
     }
 
     /// Does what a message asks for, and deletes it, unless its outcomes could not be posted: then it comes again.
-    async fn take(&self, message: Received) {
+    /// Returns whether it is done.
+    async fn take(&self, message: Received) -> bool {
         let Received { handle, sent } = message;
         let done = match sent {
             Ok(sent) => {
@@ -109,6 +118,7 @@ impl Batches {
         if done {
             self.queue.done(&handle).await;
         }
+        done
     }
 
     async fn keep_invisible(&self, handle: &str) {

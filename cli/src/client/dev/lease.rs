@@ -22,6 +22,15 @@ pub(super) enum LeaseError {
     Api(ClientError),
 }
 
+/// What became of a lease that was to be given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GivenBack {
+    /// Whether this session has it no more. Otherwise it ends by itself.
+    pub(super) done: bool,
+    /// How long messages may still come.
+    pub(super) stragglers: Duration,
+}
+
 /// The lease of this session.
 #[derive(Debug)]
 pub(super) struct Lease {
@@ -95,22 +104,52 @@ impl Lease {
         }
     }
 
-    /// Gives it back. Returns how long messages may come from then on: if the API cannot be reached, the lease ends by itself.
-    pub(super) async fn give_back(&self) -> Duration {
+    /// Gives it back. If that fails, as it does where the API cannot be reached, the lease ends by itself.
+    pub(super) async fn give_back(&self) -> GivenBack {
         let path = format!("{}?session={}", self.path, self.session);
         match self.api.request(Method::DELETE, &path, None).await {
-            Ok(_) => STRAGGLERS,
-            // Another session has it by now, or the kind has no policy: none is sent here.
-            Err(error) if is_final(&error) => STRAGGLERS,
+            Ok(_) => GivenBack { done: true, stragglers: STRAGGLERS },
+            Err(error) if is_gone(&error) => GivenBack { done: true, stragglers: STRAGGLERS },
             Err(error) => {
                 crate::say::say(format_args!("fanfold: the lease ends by itself within a minute: {error}"));
-                DEV_LEASE + STRAGGLERS
+                GivenBack { done: false, stragglers: DEV_LEASE + STRAGGLERS }
             }
         }
     }
 }
 
+/// Whether a lease is gone anyway: another session has it by now, or the kind has no policy. No call is sent here.
+fn is_gone(error: &ClientError) -> bool {
+    matches!(error.code(), Some("dev_session_held" | "unknown_policy"))
+}
+
 /// Whether asking again is of no use.
 fn is_final(error: &ClientError) -> bool {
     matches!(error, ClientError::Api { status, .. } if (400..500).contains(status) && !matches!(status, 408 | 429))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use fanfold_client::Problem;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_lease_that_nobody_takes_back_is_not_given_back() {
+        let api = Fanfold::new("http://127.0.0.1:1").unwrap().attempts(1);
+        let given = Lease::new(&api, "row", "arn", DEV_LEASE).give_back().await;
+        assert_eq!(given, GivenBack { done: false, stragglers: DEV_LEASE + STRAGGLERS });
+    }
+
+    #[test]
+    fn a_lease_is_gone_once_another_session_has_it_or_nothing_is_left_to_have() {
+        let gone = |status, code: &str| {
+            let problem = Problem { code: code.to_owned(), ..Problem::default() };
+            is_gone(&ClientError::Api { request: "DELETE /".to_owned(), status, problem })
+        };
+        assert!(gone(409, "dev_session_held") && gone(404, "unknown_policy"));
+        // Credentials have expired, or the address is another one by now.
+        assert!(!gone(403, "") && !gone(404, "") && !gone(500, "internal"));
+    }
 }

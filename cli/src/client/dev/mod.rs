@@ -20,6 +20,7 @@ use clap::{ArgGroup, Args};
 use fanfold::limits::DEV_ANSWERS_WITHIN_MAX;
 use fanfold::policy::{Policy, Way};
 use fanfold_client::ClientError;
+use tokio::task::JoinHandle;
 
 use self::batches::Batches;
 use self::closing::{Closing, End};
@@ -56,15 +57,16 @@ const AROUND: Duration = Duration::from_secs(60);
 ///
 /// The outcomes are real. The stack must be deployed with the parameter DevSessions=yes.
 ///
-/// Ctrl-C or SIGTERM hands the kind back: calls in progress end, and what was not
-/// called yet is called by the stack again. A second one ends the command at once.
+/// Ctrl-C, SIGTERM or SIGHUP hands the kind back: calls in progress end, and what was
+/// not called yet is called by the stack again. A second one ends the command at once.
 /// The stack notices within a minute, and calls what it had sent here again after
 /// --answers-within.
 ///
 /// The exit status is
 ///
 ///   0          the kind was handed back
-///   1          the session was lost, or another error
+///   1          the session was lost, the kind could not be handed back (the stack has it
+///              back within a minute), or another error
 ///   2          something on the command line, or this stack, cannot be used
 ///   3          another session has the calls of the kind
 ///   130, 143   a second Ctrl-C or SIGTERM
@@ -138,16 +140,27 @@ async fn session(args: DevArgs, stack: &Stack) -> Result<ExitCode, Failure> {
         _ = stop.asked() => End::Asked,
         lost = lease.keep() => End::Lost(lost),
     };
-    say(match &end {
+    let handed_back = hand_back(&end, &lease, &closing, working).await;
+    batches.queue.delete().await;
+    batches.said.end()?;
+    Ok(if handed_back && matches!(end, End::Asked) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Hands the kind back, and waits until nothing of it is here any more. False: the stack does not know that it has it
+/// back, or some calls that were sent here are left.
+async fn hand_back(end: &End, lease: &Lease, closing: &Closing, working: JoinHandle<bool>) -> bool {
+    say(match end {
         End::Asked => "handing the kind back; Ctrl-C ends at once".to_owned(),
         End::Lost(why) => format!("fanfold: the session is over: {why}"),
     });
     closing.begin();
-    closing.given_back(lease.give_back().await);
-    let _ = working.await;
-    batches.queue.delete().await;
-    batches.said.end()?;
-    Ok(if matches!(end, End::Asked) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let given = lease.give_back().await;
+    closing.given_back(given.stragglers);
+    let all = working.await.unwrap_or_default();
+    if !all {
+        say("fanfold: some calls are left that were sent here: the stack makes them again after --answers-within");
+    }
+    given.done && all
 }
 
 /// The policy of the kind as the stack has it.

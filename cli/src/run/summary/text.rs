@@ -5,7 +5,7 @@ use std::fmt;
 use fanfold::notice::{Event, Notice};
 use indicatif::HumanCount;
 
-use super::{FailedTask, RunEnd, Summary, Undelivered, WAYS};
+use super::{FailedTask, Summary, Undelivered, WAYS};
 use crate::client::shown;
 use crate::count::count;
 use crate::latencies::Percentiles;
@@ -25,12 +25,14 @@ impl fmt::Display for Summary {
         writeln!(f, "  succeeded   {:>9}", HumanCount(self.succeeded).to_string())?;
         writeln!(f, "  failed      {:>9}", HumanCount(self.failed).to_string())?;
         self.write_failures(f)?;
-        if self.duplicates > 0 {
-            let what = "dropped, because another task has their key";
-            writeln!(f, "  duplicates  {:>9}   {what}", HumanCount(self.duplicates).to_string())?;
-        }
-        if self.open > 0 {
-            writeln!(f, "  open        {:>9}   without an outcome yet", HumanCount(self.open).to_string())?;
+        for (name, tasks, what) in [
+            ("duplicates", self.duplicates, "dropped, because another task has their key"),
+            ("open", self.open, "without an outcome yet"),
+            ("missing", self.missing, "not done when the run was cut short"),
+        ] {
+            if tasks > 0 {
+                writeln!(f, "  {name:<10}  {:>9}   {what}", HumanCount(tasks).to_string())?;
+            }
         }
         let mean = if self.batches > 0 { format!("   {:.1} tasks per batch", self.mean_batch) } else { String::new() };
         writeln!(f, "  batches     {:>9}{mean}", HumanCount(self.batches).to_string())?;
@@ -54,9 +56,10 @@ impl Summary {
         if self.shown_again {
             writeln!(
                 f,
-                "{}: finished before{}; this is its summary, and nothing was done now (--again starts a new run)\n",
+                "{}: {}{}; this is its summary, and nothing was done now (--again starts a new run)\n",
                 self.name,
-                self.finished_at()
+                self.ended.before(),
+                self.ended_at()
             )?;
         }
         write!(f, "{}: {total}", self.name)?;
@@ -73,10 +76,10 @@ impl Summary {
             let rate = if rate < 10.0 { format!("{rate:.1}") } else { HumanCount(rate as u64).to_string() };
             write!(f, " ({rate} per second)")?;
         }
-        f.write_str(if self.ended == RunEnd::FailFast { ", stopped early by --fail-fast\n\n" } else { "\n\n" })
+        writeln!(f, "{}\n", self.ended.aside())
     }
 
-    fn finished_at(&self) -> String {
+    fn ended_at(&self) -> String {
         let Some(end) = self.notice.as_ref().and_then(|notice| notice.event.end()) else {
             return String::new();
         };
@@ -157,7 +160,7 @@ impl Summary {
             return String::new();
         }
         let retries = count(self.retries, "retry", "retries");
-        let tasks = self.total.saturating_sub(self.open);
+        let tasks = self.total.saturating_sub(self.open + self.missing);
         if self.calls >= tasks {
             return format!("   no fewer than one per task, {retries}");
         }
@@ -284,6 +287,8 @@ mod tests {
         assert_eq!(summary.saved(), "   4,990 saved against one per task (99.8 %), 0 retries");
         let stopped = Summary { open: 4_980, ..summary.clone() };
         assert_eq!(stopped.saved(), "   10 saved against one per task (50.0 %), 0 retries");
+        let cancelled = Summary { missing: 4_980, ..summary.clone() };
+        assert_eq!(cancelled.saved(), stopped.saved());
         assert_eq!(Summary { open: 4_990, ..summary }.saved(), "   no fewer than one per task, 0 retries");
     }
 }

@@ -1,6 +1,6 @@
 //! The row of an item that is reissued.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::TaskRequest;
@@ -22,6 +22,8 @@ pub(super) struct Known<'a> {
     pub(super) batches: &'a BTreeMap<Uuid, Batch>,
     /// What was to be registered for items that may have no task.
     pub(super) unregistered: &'a BTreeMap<ItemId, TaskRequest>,
+    /// The items whose tasks have expired.
+    pub(super) expired: &'a BTreeSet<ItemId>,
 }
 
 /// What becomes of an item.
@@ -50,12 +52,7 @@ enum MayBeCalled {
 
 impl Known<'_> {
     pub(super) fn row(&self, item: &ItemId, corrected: &BTreeMap<ItemId, Value>) -> Row {
-        let Some(task) = self.tasks.get(&TaskId::Item(*item)) else {
-            return match self.unregistered.get(item) {
-                Some(TaskRequest { kind, content, .. }) => taken(kind, corrected.get(item).unwrap_or(content)),
-                None => Row::Bad(format!("item {item} has no task of Fanfold's, or not any more")),
-            };
-        };
+        let Some(task) = self.tasks.get(&TaskId::Item(*item)) else { return self.without_task(item, corrected) };
         match self.may_be_called(task) {
             MayBeCalled::Yes => {}
             MayBeCalled::Not(why) => return Row::Bad(format!("item {item} {why}")),
@@ -72,6 +69,17 @@ impl Known<'_> {
             Ok(content) => taken(&task.lane.kind, &content),
             Err(error) => Row::Bad(format!("item {item}: {error}")),
         }
+    }
+
+    fn without_task(&self, item: &ItemId, corrected: &BTreeMap<ItemId, Value>) -> Row {
+        if let Some(TaskRequest { kind, content, .. }) = self.unregistered.get(item) {
+            return taken(kind, corrected.get(item).unwrap_or(content));
+        }
+        if self.expired.contains(item) {
+            let why = "has no task any more: its record expired, and what is to be called is not known";
+            return Row::Stops(SourceError::for_good(format!("item {item} {why}")));
+        }
+        Row::Bad(format!("item {item} has no task of Fanfold's, or not any more"))
     }
 
     fn may_be_called(&self, task: &Task) -> MayBeCalled {

@@ -26,18 +26,21 @@ fn each_row_is_in_one_partition_by_either_key() {
         let mut taken = 0;
         for partition in 0..3 {
             let sieve = Sieve::new(&producer(of_producer), partition, 0).unwrap();
-            let sifted = sieve.sift(rows(100), |_| Some(&policy));
+            let mut positions = Vec::new();
+            let sifted = sieve.sift(rows(100), |_| Some(&policy), |row| positions.push(row.to_string()));
             assert_eq!((sifted.rows, sifted.bad), (100, 0));
             assert_eq!(sifted.tasks.len() as u64 + sifted.dropped, 100);
             let ours = |task: &TaskRequest| share(task.content["to"].as_str().unwrap(), 3) == partition;
             assert!(sifted.tasks.iter().all(ours));
+            let to: Vec<&str> = sifted.tasks.iter().map(|task| task.content["to"].as_str().unwrap()).collect();
+            assert_eq!(to, positions);
             taken += sifted.tasks.len();
         }
         assert_eq!(taken, 100);
     }
     let sieve = Sieve::new(&producer(None), 2, 0).unwrap();
     let unkeyed = policy(None);
-    assert_eq!(sieve.sift(rows(9), |_| Some(&unkeyed)).tasks.len(), 9, "without a key none is dropped");
+    assert_eq!(sieve.sift(rows(9), |_| Some(&unkeyed), |_| {}).tasks.len(), 9, "without a key none is dropped");
 }
 
 /// A source that gives each partition its own rows knows nothing of their keys.
@@ -47,7 +50,7 @@ fn a_row_is_its_own_partitions_where_the_source_says_so() {
     let producer: Producer = serde_json::from_value(s3).unwrap();
     let policy = policy(Some("content.to"));
     for partition in 0..3 {
-        let sifted = Sieve::new(&producer, partition, 0).unwrap().sift(rows(20), |_| Some(&policy));
+        let sifted = Sieve::new(&producer, partition, 0).unwrap().sift(rows(20), |_| Some(&policy), |_| {});
         assert_eq!((sifted.tasks.len(), sifted.dropped), (20, 0));
     }
 }
@@ -61,7 +64,7 @@ fn what_is_bad_is_named_by_its_position_where_it_has_one() {
         Given { kind: Some("letter".into()), row: Ok(json!({})), at: at(Some("a/b.csv"), None) },
         Given::from(json!(7)),
     ];
-    let sifted = sieve.sift(rows, |_| None);
+    let sifted = sieve.sift(rows, |_| None, |_| {});
     let problems: Vec<&str> = sifted.bad_rows.iter().map(|bad| bad.problem.as_str()).collect();
     assert_eq!((sifted.bad, problems[0]), (3, "line 3: is not JSON"));
     assert!(problems[1].starts_with("a/b.csv, the line at byte 70: `kind`"), "{problems:?}");
@@ -101,7 +104,7 @@ fn what_is_no_task_is_named_by_its_row() {
         json!({"kind": "mail", "content": {"city": "Bonn", "to": "x".repeat(2_000)}}),
     ];
     rows.extend((0..5).map(|_| json!(null)));
-    let sifted = sieve.sift(rows, |kind| (kind == "mail").then_some(&policy));
+    let sifted = sieve.sift(rows, |kind| (kind == "mail").then_some(&policy), |_| {});
     assert_eq!((sifted.rows, sifted.bad, sifted.tasks.len()), (13, 13, 0));
     let at: Vec<u64> = sifted.bad_rows.iter().map(|bad| bad.row).collect();
     assert_eq!(at, (40..50).collect::<Vec<u64>>());

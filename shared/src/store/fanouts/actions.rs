@@ -26,6 +26,15 @@ pub(crate) struct EndedGroups {
     pub(crate) failures: u64,
 }
 
+/// Why groups end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GroupsEnd {
+    /// Their items were acked: something happens to their fan-out.
+    Acked,
+    /// They are closed, as nothing happens to them.
+    Closed,
+}
+
 impl EndedGroups {
     /// Both together.
     pub(crate) fn plus(self, other: Self) -> Self {
@@ -74,8 +83,17 @@ impl Fanouts {
     }
 
     /// The header's part of ending groups and of counting failures, for a transaction with those groups.
-    pub(crate) fn end_groups_action(&self, id: Uuid, ended: EndedGroups) -> Result<TransactWriteItem, StoreError> {
-        counting_failures(self.change(id), id, ended.failures)
+    pub(crate) fn end_groups_action(
+        &self,
+        id: Uuid,
+        ended: EndedGroups,
+        why: GroupsEnd,
+    ) -> Result<TransactWriteItem, StoreError> {
+        let change = match why {
+            GroupsEnd::Acked => self.change(id),
+            GroupsEnd::Closed => self.table.change("id", id),
+        };
+        counting_failures(change, id, ended.failures)
             .subtract("open_groups", number(ended.groups))
             .add_some("done", count(ended.items))
             .add_some("failed", count(ended.failed))

@@ -7,7 +7,7 @@ use crate::aws::attributes::{Reader, binary, bits, expiry, flag, id, item, numbe
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
 use crate::clock::Timestamp;
-use crate::limits::RETENTION;
+use crate::limits::GROUP_RETENTION;
 use crate::retention::Retention;
 
 /// The mark of a group, or small fan-out, that has tasks. It is set before the first of them is stored, and stays.
@@ -94,7 +94,7 @@ impl GroupRecord {
             ("counted", self.counted.then(flag)),
             ("added", self.added.map(number)),
             ("updated_at", Some(time(self.updated_at))),
-            ("ttl", ended.then(|| expiry(kept.until(self.updated_at, RETENTION)))),
+            ("ttl", ended.then(|| expiry(kept.until(self.updated_at, GROUP_RETENTION)))),
         ])
     }
 

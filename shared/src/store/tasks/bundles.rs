@@ -2,13 +2,14 @@
 
 mod record;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use uuid::Uuid;
 
-use self::record::SAME_STATE;
+use self::record::{SAME_STATE, taken};
 use super::Tasks;
-use super::record::{ID, PENDING, SAME_BUNDLE, Standing, State};
+use super::record::{ID, PENDING, SAME_BUNDLE, Standing, State, TTL};
+use crate::aws::attributes::{expiry, item, text};
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
 use crate::grouping::{Bundle, BundleState, Claim};
@@ -178,6 +179,25 @@ impl Tasks {
         let kept = Bundle { kept_until: Some(until), ..bundle.clone() };
         let note = vec![(encode(bundle, until), encode(&kept, until))];
         self.table.change_each("keeping tasks", &SAME_STATE, note).await.map(|_| ())
+    }
+
+    /// Keeps tasks that batches have claimed for longer, and the bundles that say so. A bundle of which tasks wait has no time to live.
+    ///
+    /// # Errors
+    /// The table cannot be read or written, or a record is corrupt.
+    pub async fn keep_claimed(&self, ids: &[TaskId]) -> Result<(), StoreError> {
+        let bundles = self.standings(ids, true).await?.into_iter().filter_map(|task| task.state.bundle());
+        let bundles: BTreeSet<Uuid> = bundles.collect();
+        let until = self.table.expires(BUNDLED_RETENTION);
+        let of_task = |id: &TaskId| item([(ID, Some(text(id)))]);
+        let keep = |before: Item| {
+            let ttl = (TTL.to_owned(), expiry(until));
+            (before.clone(), before.into_iter().chain([ttl]).collect())
+        };
+        let tasks = ids.iter().map(of_task).map(keep).collect();
+        self.table.change_each("keeping tasks", &[ID], tasks).await?;
+        let bundles = bundles.into_iter().map(taken).map(keep).collect();
+        self.table.change_each("keeping bundles", &SAME_STATE, bundles).await.map(|_| ())
     }
 }
 

@@ -178,20 +178,6 @@ impl Tasks {
         }
         Err(StoreError::Contended { what: "cancelling tasks".to_owned() })
     }
-
-    /// Keeps tasks that batches have claimed for longer.
-    ///
-    /// # Errors
-    /// The table cannot be written.
-    pub async fn keep_claimed(&self, ids: &[TaskId]) -> Result<(), StoreError> {
-        let ttl = expiry(self.table.expires(BUNDLED_RETENTION));
-        let keep = |id: &TaskId| {
-            let before = item([(ID, Some(text(id)))]);
-            let after = item([(ID, Some(text(id))), (TTL, Some(ttl.clone()))]);
-            (before, after)
-        };
-        self.table.change_each("keeping tasks", &[ID], ids.iter().map(keep).collect()).await.map(|_| ())
-    }
 }
 
 #[cfg(test)]

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use fanfold::control::{ResetError, ResetPage, Resetting, Scope};
 use fanfold::ids::TaskId;
-use fanfold::limits::POLICY_CACHE_MAX;
-use fanfold::registering::Registration;
+use fanfold::registering::{RegisterError, Registration};
 use fanfold_batch_api::{Answer, CallError, Cause, MemberAnswer, MemberOutcome};
 use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, at_every_request, order, policy};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A batch API that refuses every order until it is mended.
 async fn stack(crash: Crash) -> (TestStack, Arc<AtomicBool>) {
@@ -146,22 +144,45 @@ async fn a_page_may_end_at_any_record() {
     assert!(pages >= 8, "a batch and its results each: {pages}");
 }
 
+/// The policy of tasks that keep their keys when they have failed.
+fn keeps_keys() -> Value {
+    policy(json!({"max_attempts": 1, "key": "content.order", "key_after_failure": "keep"}))
+}
+
+/// Two orders have failed and keep their keys. Their policy does not accept them any more.
+async fn not_accepted() -> (TestStack, Vec<TaskId>) {
+    let api = ScriptedApi::new(|_| Err::<Answer, _>(CallError::new(Cause::Status(422), "refused")));
+    let stack = TestStack::new(keeps_keys(), api, Crash::never()).await;
+    let ids = orders(&stack, 0..2).await;
+    stack.rest().await;
+    stack.put_policy(policy(json!({"target": "content.other", "key": "content.order"}))).await;
+    (stack, ids)
+}
+
+/// Once the policy is as it was, the first order's key is not free.
+async fn assert_keeps_its_key(stack: &TestStack) {
+    stack.put_policy(keeps_keys()).await;
+    let registered = stack.register.register(vec![order(None, "117", 0)], "others").await.unwrap();
+    assert!(matches!(registered[0].outcome, Registration::Duplicate { .. }), "{registered:?}");
+}
+
 /// What its policy does not accept any more is not done again, and nobody else does it either.
 #[tokio::test(start_paused = true)]
 async fn a_task_that_is_refused_keeps_its_key() {
-    let api = ScriptedApi::new(|_| Err::<Answer, _>(CallError::new(Cause::Status(422), "refused")));
-    let kept = json!({"max_attempts": 1, "key": "content.order", "key_after_failure": "keep"});
-    let stack = TestStack::new(policy(kept.clone()), api, Crash::never()).await;
-    orders(&stack, 0..2).await;
-    stack.rest().await;
-    stack.put_policy(policy(json!({"target": "content.other", "key": "content.order"}))).await;
-    tokio::time::sleep(POLICY_CACHE_MAX + Duration::from_secs(1)).await;
+    let (stack, _) = not_accepted().await;
     let all = page(&stack).await;
     assert_eq!((all.reset, all.known, all.refused), (0, 0, 2));
-    stack.put_policy(policy(kept)).await;
-    tokio::time::sleep(POLICY_CACHE_MAX + Duration::from_secs(1)).await;
-    let registered = stack.register.register(vec![order(None, "117", 0)], "others").await.unwrap();
-    assert!(matches!(registered[0].outcome, Registration::Duplicate { .. }), "{registered:?}");
+    assert_keeps_its_key(&stack).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_refused_when_it_is_reset_alone_keeps_its_key() {
+    let (stack, ids) = not_accepted().await;
+    let error = resetting(&stack).reset(ids[0]).await.unwrap_err();
+    assert!(matches!(error, ResetError::Register(RegisterError::Refused(_))), "{error}");
+    assert_keeps_its_key(&stack).await;
+    let reset = resetting(&stack).reset(ids[0]).await.unwrap();
+    assert_eq!(reset.outcome, Registration::Registered);
 }
 
 async fn run(crash: Crash) -> Option<String> {

@@ -3,6 +3,7 @@
 mod crashes;
 mod late;
 mod reissued;
+mod repeated;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -44,6 +44,44 @@ async fn the_task_is_registered_when_it_ends_and_says_how() {
     }
 }
 
+/// The records of what it is to be told are gone: its notice does not wait for that.
+#[tokio::test(start_paused = true)]
+async fn a_notice_does_not_wait_for_what_cannot_follow() {
+    let stack = stack().await;
+    let request = OpenRequest {
+        then: Some(Then { results: true, ..then() }),
+        notify: Some(Destination::Queue(NoticesQueue::Notices)),
+        ..OpenRequest::default()
+    };
+    let (id, _) = stack.open_as(&request, "one").await;
+    let items = stack.add(id, 3, "a").await;
+    stack.ack(&done(&items)).await;
+    stack.delete_record("GroupsTable", &items[0].group.to_string()).await;
+    stack.seal(id).await;
+    stack.drain().await;
+    assert_eq!(stack.completions().await.len(), 1);
+    assert!(stack.header(id).await.ending(), "a sweep comes back to it");
+}
+
+/// The item of the task that follows was done so long ago that a record of its task may have expired.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_was_done_long_ago_is_waited_for_by_nobody() {
+    let stack = stack().await;
+    let (root, top) = stack.open_as(&OpenRequest { items: 2, ..OpenRequest::default() }, "root").await;
+    let request = OpenRequest { then: Some(Then { id: Some(top[0]), ..then() }), ..under(None, 1) };
+    let (id, items) = stack.open_as(&request, "one").await;
+    stack.ack(&done(&top[..1])).await;
+    for _ in 0..5 {
+        stack.clock.skip(Duration::from_secs(3 * 24 * 3_600));
+        stack.add(root, 1, &format!("{:?}", stack.world.now())).await;
+    }
+    stack.ack(&done(&items)).await;
+    stack.drain().await;
+    let header = stack.header(id).await;
+    assert!(header.complete() && !header.ending(), "{header:?}");
+    assert!(stack.api.seen().is_empty());
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_task_may_be_an_item_of_another_fanout() {
     let stack = stack().await;

@@ -1,21 +1,24 @@
 //! Items of which it cannot be said yet, or not any more, whether they may be called again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fanfold::control::Scope;
 use fanfold::ids::{ItemId, TaskId};
-use fanfold::limits::POLICY_CACHE_MAX;
+use fanfold::limits::{POLICY_CACHE_MAX, RETENTION};
+use fanfold::messages::TaskRequest;
 use fanfold::producing::ReissueRequest;
 use fanfold::store::fanouts::FanoutState;
 use fanfold::store::producers::{Partition, PartitionState};
+use fanfold::tracking::{FanoutTask, ItemState, OpenRequest};
 use fanfold_batch_api::{Answer, MemberAnswer, MemberOutcome};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, failed, policy};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, failed, order, policy};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{called, contents, ended, name_of, orders, reissue, stack};
+use super::{called, contents, ended, name_of, orders, registrar, reissue, stack, try_reissue};
 
 async fn partition(stack: &TestStack, fanout: Uuid) -> Partition {
     stack.producing.partitions(&stack.header(fanout).await).await.unwrap().remove(0)
@@ -77,6 +80,40 @@ async fn a_batch_whose_record_expired_is_no_failure() {
     assert_eq!(called(&stack, calls).len(), 0);
 }
 
+/// Each item of a fan-out that was opened with tasks, or has a producer, is a task. One that waited alone may be forgotten
+/// before its fan-out is.
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_record_expired_is_not_left_out() {
+    let (stack, broken) = stack(json!({}), Crash::never()).await;
+    let task = |number: usize| {
+        let TaskRequest { kind, content, .. } = order(None, "117", number);
+        FanoutTask { kind, content }
+    };
+    let request = OpenRequest { tasks: Some((0..7).map(task).collect()), ..OpenRequest::default() };
+    let opened = stack.producing.open(&stack.tracking, request, Some("tasks")).await.unwrap().fanout;
+    registrar(&stack).register_opened(std::slice::from_ref(&opened)).await.unwrap();
+    stack.rest().await;
+    let produced = reissue(&stack, opened.id, &ReissueRequest::default()).await;
+    stack.rest().await;
+    stack.clock.skip(RETENTION);
+    broken.store(false, Ordering::Relaxed);
+    for old in [opened.id, produced] {
+        let header = stack.header(old).await;
+        assert_eq!((header.state, header.failed), (FanoutState::Completed, 3));
+        let failed = stack.tracking.items_in(&header, None, &[ItemState::Failed], 100).await.unwrap().items;
+        stack.delete_record("TasksTable", &failed[2].to_string()).await;
+        let calls = stack.api.seen().len();
+        let again = ReissueRequest { again: true, ..ReissueRequest::default() };
+        let new = try_reissue(&stack, old, &again, &format!("{old} again")).await.unwrap();
+        stack.rest().await;
+        let at = partition(&stack, new).await;
+        assert_eq!((at.state, at.rows, at.bad), (PartitionState::Failed, 2, 0));
+        let error = at.error.unwrap();
+        assert!(error.contains(&failed[2].to_string()) && error.contains("record expired"), "{error}");
+        assert_eq!(called(&stack, calls).into_keys().collect::<BTreeSet<_>>(), orders([0, 3]));
+    }
+}
+
 /// The index does not show a group, perhaps for ever.
 #[tokio::test(start_paused = true)]
 async fn a_group_that_cannot_be_found_holds_the_reissue_up() {
@@ -113,7 +150,7 @@ async fn a_task_of_a_forgotten_fanout_is_not_called() {
         let header = stack.header(new).await;
         assert_eq!((header.state, header.total), (FanoutState::Completed, 4));
         assert!(called(&stack, 0).values().all(|calls| calls.len() == 1), "{:?}", called(&stack, 0));
-        assert_eq!(called(&stack, 0).into_keys().collect::<std::collections::BTreeSet<_>>(), orders(0..4));
+        assert_eq!(called(&stack, 0).into_keys().collect::<BTreeSet<_>>(), orders(0..4));
         dropped(&stack, &ids).await;
     }
 }

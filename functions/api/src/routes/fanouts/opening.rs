@@ -88,29 +88,47 @@ fn destination(request: &OpenRequest) -> Result<(), PolicyError> {
 /// Checks whether the policies of the tasks accept them. Those of a repetition were accepted when it came first. `path` is put before
 /// the names of a request's fields.
 async fn check_tasks(api: &Api, requests: &[ToOpen], path: impl Fn(usize) -> String) -> Result<(), Problem> {
+    let all: Vec<usize> = (0..requests.len()).collect();
+    let mut faults = refused(api, requests, &all).await?;
+    if faults.is_empty() {
+        return Ok(());
+    }
+    let before: Vec<_> = requests.iter().map(|(new, _)| api.tracking.opened_before(*new)).collect();
+    let before: Vec<bool> = stream::iter(before).buffered(ACKS_AT_ONCE_MAX).try_collect().await?;
+    // Without the tasks of these, as only so many faults are named.
+    if before.contains(&true) {
+        let new: Vec<usize> = all.into_iter().filter(|at| !before[*at]).collect();
+        faults = refused(api, requests, &new).await?;
+    }
+    let error = |(at, fault): (usize, TaskFault)| {
+        let field = format!("{}{}", path(at), fault.path());
+        FieldError { field, problem: fault.problem }
+    };
+    let errors: Vec<FieldError> = faults.into_iter().map(error).collect();
+    if errors.is_empty() { Ok(()) } else { Err(Problem::fields(Code::InvalidTasks, errors)) }
+}
+
+/// The first faults of the tasks of the requests at these positions, each with the position of its request.
+async fn refused(api: &Api, requests: &[ToOpen], of: &[usize]) -> Result<Vec<(usize, TaskFault)>, Problem> {
     let (mut tasks, mut from) = (Vec::new(), Vec::new());
-    for (at, (_, request)) in requests.iter().enumerate() {
-        let requested = request.task_requests();
-        from.extend((0..requested.len()).map(|index| (at, index)));
+    for at in of {
+        let requested = requests[*at].1.task_requests();
+        from.extend((0..requested.len()).map(|index| (*at, index)));
         tasks.extend(requested);
     }
     if tasks.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let faults = match api.registrar.check(tasks, "").await {
-        Ok(_) => return Ok(()),
+        Ok(_) => return Ok(Vec::new()),
         Err(RegisterError::Refused(faults)) => faults,
         Err(error) => return Err(error.into()),
     };
-    let mut errors = Vec::new();
-    for fault in faults {
+    let within = |fault: TaskFault| {
         let (at, index) = from.get(fault.index).copied().unwrap_or_default();
-        if !api.tracking.opened_before(requests[at].0).await? {
-            let fault = TaskFault { index, ..fault };
-            errors.push(FieldError { field: format!("{}{}", path(at), fault.path()), problem: fault.problem });
-        }
-    }
-    if errors.is_empty() { Ok(()) } else { Err(Problem::fields(Code::InvalidTasks, errors)) }
+        (at, TaskFault { index, ..fault })
+    };
+    Ok(faults.into_iter().map(within).collect())
 }
 
 /// Writes the header, and what belongs to it.

@@ -47,6 +47,11 @@ pub(in crate::store::tasks) fn encode(bundle: &Bundle, expires: Timestamp) -> It
     record.into_iter().chain(encode_loads(&bundle.loads)).collect()
 }
 
+/// What a bundle of which no task waits has in any case.
+pub(in crate::store::tasks) fn taken(id: Uuid) -> Item {
+    item([(ID, Some(text(record_id(id)))), (STATE, Some(text(BundleState::Taken.as_str())))])
+}
+
 pub(in crate::store::tasks) fn decode(item: &Item) -> Result<Bundle, StoreError> {
     let reader = Reader::new("bundles", ID, item);
     let id = reader.text(ID)?;

@@ -1,0 +1,87 @@
+//! What has been done is forgotten some time later: records of tasks, keys and item groups expire. Repeating a request does not do it
+//! again as long as the fan-out goes on.
+
+use std::time::Duration;
+
+use fanfold::ids::TaskId;
+use fanfold::messages::TaskRequest;
+use fanfold::tracking::{ItemState, OpenRequest, TrackingError};
+use fanfold_register::Registration;
+use fanfold_tests::{QueueName, TestStack, done, failed, order};
+use serde_json::json;
+
+/// Time passes, and records expire.
+async fn days_pass(stack: &TestStack, days: u32) {
+    for _ in 0..days {
+        stack.clock.skip(Duration::from_secs(24 * 3_600));
+        stack.sweep().await;
+        stack.drain().await;
+        stack.delete_expired().await;
+    }
+}
+
+async fn outcomes(stack: &TestStack, tasks: Vec<TaskRequest>) -> Vec<Registration> {
+    stack.register.register(tasks, "a request").await.unwrap().into_iter().map(|task| task.outcome).collect()
+}
+
+/// The task whose item is done takes no key either: the next one with its key is not a duplicate of it.
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_item_is_done_is_not_stored_again() {
+    for small in [true, false] {
+        let stack = TestStack::with(json!({"key": "content.order"})).await;
+        let (fanout, ids) = stack.open(if small { 4 } else { 7_300 }, true).await;
+        let task = |item: usize, number: usize| order(Some(ids[item]), "117", number);
+        let first = [Registration::Registered, Registration::Registered];
+        assert_eq!(outcomes(&stack, vec![task(0, 7), task(1, 8)]).await, first);
+        stack.drain().await;
+        let calls = stack.api.seen().len();
+        days_pass(&stack, 40).await;
+        assert!(!stack.tasks.is_stored(&TaskId::Item(ids[0])).await.unwrap(), "it is forgotten");
+        let tasks = vec![task(0, 7), task(1, 8), task(2, 7), task(3, 7)];
+        let of = Registration::Duplicate { of: TaskId::Item(ids[2]) };
+        let again = [Registration::Known, Registration::Known, Registration::Registered, of];
+        assert_eq!(outcomes(&stack, tasks.clone()).await, again, "small: {small}");
+        stack.drain().await;
+        assert_eq!(outcomes(&stack, tasks).await[..2], again[..2]);
+        stack.drain().await;
+        let called: Vec<String> =
+            stack.api.seen()[calls..].iter().flat_map(|seen| &seen.call.members).map(|it| it.id.to_string()).collect();
+        assert_eq!(called, [ids[2].to_string()]);
+        assert_eq!(stack.header(fanout).await.ended(), small);
+    }
+}
+
+/// The header of a fan-out is forgotten before its groups.
+#[tokio::test(start_paused = true)]
+async fn a_key_whose_fanout_is_forgotten_is_refused() {
+    let stack = TestStack::with(json!({})).await;
+    let request = OpenRequest { items: 8_000, seal: true, ..OpenRequest::default() };
+    let (fanout, ids) = stack.open_as(&request, "k").await;
+    stack.ack(&done(&ids)).await;
+    assert!(stack.header(fanout).await.complete());
+    days_pass(&stack, 20).await;
+    assert_eq!(stack.tracking.fanouts.get(fanout).await.unwrap(), None);
+    let again = stack.tracking.open(request, Some("k")).await;
+    assert!(matches!(again, Err(TrackingError::KeyReused(_))), "{again:?}");
+}
+
+/// Item groups that end long before their fan-out: items are not added again, and those that failed are still known.
+#[tokio::test(start_paused = true)]
+async fn groups_are_kept_while_their_fanout_goes_on() {
+    let stack = TestStack::with(json!({})).await;
+    let (fanout, _) = stack.open(0, false).await;
+    let ids = stack.add(fanout, 3, "a").await;
+    stack.ack(&done(&ids[1..])).await;
+    stack.ack(&failed(&ids[..1])).await;
+    // As many as make up forty days, each sooner than the fan-out expires.
+    for _ in 0..8 {
+        days_pass(&stack, 5).await;
+        stack.add(fanout, 1, &format!("at {:?}", stack.world.now())).await;
+    }
+    assert_eq!(stack.add(fanout, 3, "a").await, ids);
+    let header = stack.header(fanout).await;
+    assert_eq!((header.total, header.done, header.failed), (3 + 8, 3, 1));
+    let states = stack.tracking.states(&ids).await.unwrap();
+    assert_eq!(states, [ItemState::Failed, ItemState::Succeeded, ItemState::Succeeded]);
+    assert!(stack.take(QueueName::Ack).await.is_empty());
+}
