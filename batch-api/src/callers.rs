@@ -34,8 +34,13 @@ pub struct Callers {
     programs: Option<Arc<dyn Programs>>,
 }
 
-/// Hosts that may have private addresses, separated by commas.
-const PRIVATE_HOSTS: &str = "BATCH_API_PRIVATE_HOSTS";
+/// The variable with hosts that may have private addresses, separated by commas.
+pub const PRIVATE_HOSTS: &str = "BATCH_API_PRIVATE_HOSTS";
+
+/// Which addresses a run on this machine may call.
+pub fn local_guard(variables: impl Fn(&str) -> Option<String>) -> Guard {
+    Guard::local(variables(PRIVATE_HOSTS).unwrap_or_default().split(','))
+}
 
 impl Callers {
     /// The ways that Lambda functions have: all but programs. Of private addresses, those of hosts that the environment names can be
@@ -52,8 +57,7 @@ impl Callers {
 
     /// The same on a machine where `variables` looks variables up: its own addresses can be called, too.
     pub fn local(variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        let hosts = variables(PRIVATE_HOSTS).unwrap_or_default();
-        let guard = Guard::local(hosts.split(','));
+        let guard = local_guard(&variables);
         let aws = Aws::new(|name| variables(name).filter(|value| !value.is_empty()));
         let world = World::system();
         Self::new(guard, Secrets::new(variables, aws.clone(), world.clone()), aws, world)

@@ -1,11 +1,13 @@
 //! Whether a batch API is there at all. Asked before the first task is registered.
 
 use std::fmt;
-use std::net::ToSocketAddrs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use fanfold::policy::{BatchApi, Way};
+use fanfold_batch_api::{PRIVATE_HOSTS, local_guard};
+use fanfold_http_client::Guard;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -42,15 +44,19 @@ pub(crate) async fn check(batch_api: &BatchApi, folder: &Path) -> Result<Reached
 async fn reach(batch_api: &BatchApi, folder: &Path) -> Result<(), String> {
     match &batch_api.way {
         Way::Url(url) => {
-            connect(url).await.map_err(|problem| format!("`batch_api.url`: nothing answers at {url}: {problem}"))
+            let silent = |problem| format!("`batch_api.url`: nothing answers at {url}: {problem}");
+            let (host, addresses) = resolve(url).await.map_err(silent)?;
+            let addresses = allowed(&local_guard(|name| std::env::var(name).ok()), &host, addresses)?;
+            connect(addresses).await.map_err(silent)
         }
         // Only a call would show it.
         Way::Lambda(_) => Ok(()),
         Way::Sqs(_) => {
             let endpoint =
                 emulator(|name| std::env::var(name).ok()).map_err(|problem| format!("`batch_api.sqs`: {problem}"))?;
-            let reached = connect(&endpoint).await;
-            reached.map_err(|problem| format!("`batch_api.sqs`: nothing answers at {endpoint}: {problem}"))
+            let silent = |problem| format!("`batch_api.sqs`: nothing answers at {endpoint}: {problem}");
+            let (_, addresses) = resolve(&endpoint).await.map_err(silent)?;
+            connect(addresses).await.map_err(silent)
         }
         Way::Command(command) => {
             program::check(command, folder).map_err(|problem| format!("`batch_api.command`: {problem}"))
@@ -68,13 +74,25 @@ fn emulator(variables: impl Fn(&str) -> Option<String>) -> Result<String, String
     })
 }
 
-/// Opens a connection and closes it again.
-async fn connect(url: &str) -> Result<(), String> {
+/// The host of a URL, and its addresses.
+async fn resolve(url: &str) -> Result<(String, Vec<SocketAddr>), String> {
     let uri: axum::http::Uri = url.parse().map_err(|error| format!("it is not a URL: {error}"))?;
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
     let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("http") { 80 } else { 443 });
-    let lookup = tokio::task::spawn_blocking(move || (host.as_str(), port).to_socket_addrs()).await;
-    let addresses = lookup.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+    let addresses = tokio::net::lookup_host((host.as_str(), port)).await.map_err(|error| error.to_string())?;
+    let addresses = addresses.collect();
+    Ok((host, addresses))
+}
+
+/// Those addresses that calls may go to: a call checks them in the same way.
+fn allowed(guard: &Guard, host: &str, addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, String> {
+    guard.allowed(host, addresses).map_err(|error| {
+        format!("`batch_api.url`: {error}; if it may be called, name it in the environment variable {PRIVATE_HOSTS}")
+    })
+}
+
+/// Opens a connection and closes it again.
+async fn connect(addresses: Vec<SocketAddr>) -> Result<(), String> {
     let mut problem = "the host name has no address".to_owned();
     for address in addresses {
         match timeout(PATIENCE, TcpStream::connect(address)).await {
@@ -89,6 +107,17 @@ async fn connect(url: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_that_are_never_called_are_not_reached() {
+        let of = |hosts: &'static str, host: &str, address: &str| {
+            let addresses: Vec<SocketAddr> = address.parse().into_iter().collect();
+            allowed(&local_guard(|_| Some(hosts.to_owned())), host, addresses)
+        };
+        assert!(of("", "localhost", "127.0.0.1:80").is_ok() && of("", "example.com", "93.184.215.14:443").is_ok());
+        assert!(of("api.corp", "api.corp", "10.1.2.3:443").is_ok());
+        assert!(of("", "api.corp", "10.1.2.3:443").is_err_and(|problem| problem.contains(PRIVATE_HOSTS)));
+    }
 
     #[test]
     fn only_queues_of_an_emulator_are_there_for_a_run() {

@@ -55,7 +55,10 @@ impl Guard {
     }
 
     /// Those of these addresses of a host that may be called.
-    fn allowed(&self, host: &str, addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Forbidden> {
+    ///
+    /// # Errors
+    /// None of them may.
+    pub fn allowed(&self, host: &str, addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Forbidden> {
         let named = self.names(host);
         let allowed: Vec<SocketAddr> =
             addresses.into_iter().filter(|address| named || is_public(address.ip())).collect();
