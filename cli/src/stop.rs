@@ -61,8 +61,9 @@ impl Stop {
         tokio::spawn(async move {
             loop {
                 let signal = signals.next().await;
-                // A terminal that is closed may send several, which are one wish.
-                if signal == Signal::Hangup && !sender.borrow().is_empty() {
+                // A terminal that is closed may send several, which are one wish. After Ctrl-C it is another one.
+                let hung_up = matches!(sender.borrow().last(), Some(Signal::Hangup | Signal::Terminate));
+                if signal == Signal::Hangup && hung_up {
                     continue;
                 }
                 sender.send_modify(|signals| signals.push(signal));
@@ -85,7 +86,7 @@ impl Stop {
         self.times(2).await;
     }
 
-    /// Waits until a signal asks that has not asked yet. The first one may have come: then the second is waited for.
+    /// Waits for the next signal; after two it does not wait.
     pub(crate) async fn asked_again(&self) {
         let so_far = self.0.borrow().len();
         self.times((so_far + 1).min(2)).await;

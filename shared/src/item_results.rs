@@ -29,7 +29,7 @@ pub struct ItemResult {
     /// What the batch API returned for it, if it succeeded and results are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// Why its result was not kept.
+    /// Why there is no result: it was not kept, or is not known any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_left_out: Option<String>,
     /// Why it failed.
@@ -49,7 +49,7 @@ pub enum ItemResults {
     LeftOut(String),
 }
 
-/// Why the result of an item is left out of whose batch there is no record. Its group has tasks, but perhaps it had none.
+/// Why a result is left out: there is no record of the item's batch. The item may never have had a task.
 const FORGOTTEN: &str = "there is no record of its batch (any more)";
 
 /// The items whose results count.

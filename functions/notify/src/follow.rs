@@ -1,4 +1,4 @@
-//! What follows from the end of a fan-out, before its notice: its parent item is acked, and its task is registered. Both can be
+//! What follows from the end of a fan-out, before its notice if it can be done by then: its parent item is acked, and its task is registered. Both can be
 //! repeated: a bit is cleared once, and a task is stored once under its id, with the content that came first.
 
 use fanfold::clock::Timestamp;

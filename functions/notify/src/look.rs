@@ -70,14 +70,17 @@ impl Notify {
         };
         let progress = notice.is_some();
         let asked = self.next(message, fanout.notice.clone(), destination, || notice.into_iter().collect()).await?;
-        let Asked::Try(due) = asked else { return followed.map(|_| asked) };
-        if progress {
-            return Ok(Asked::Try(Box::new(Due { looked_at: true, ..*due })));
+        if let Asked::Nothing = asked {
+            return followed.map(|_| asked);
         }
         let followed = followed.unwrap_or_else(|error| {
             tracing::error!(fanout = %id, %error, "what follows from its end is left to a sweep");
             false
         });
+        let Asked::Try(due) = asked else { return Ok(asked) };
+        if progress {
+            return Ok(Asked::Try(Box::new(Due { looked_at: true, ..*due })));
+        }
         let notices = vec![Notice::ended(&self.tracking.with_missing(fanout).await?)];
         Ok(Asked::Try(Box::new(Due { notices, looked_at: !followed, ..*due })))
     }

@@ -140,14 +140,15 @@ impl Produce {
     async fn expired(&self, old: &Fanout, without: Vec<ItemId>) -> Result<BTreeSet<ItemId>, StoreError> {
         let registered = |tasks: &OpenedTasks| tasks.unregistered.is_none();
         let of_tasks = old.producer.is_some() || old.tasks.as_ref().is_some_and(registered);
-        // No record expires sooner. Until then, the item was acked before it got a task, or is not the producer's.
+        // No record expires sooner: until then, the item was acked before it got a task.
         let may_expire = self.world.now().since(old.created_at) >= RETENTION;
         if without.is_empty() || !of_tasks || !may_expire {
             return Ok(BTreeSet::new());
         }
-        let states = self.tracking.states(&without).await?;
-        let failed = without.into_iter().zip(states).filter(|(_, state)| *state == ItemState::Failed);
-        Ok(failed.map(|(item, _)| item).collect())
+        let groups = self.tracking.groups_with(&without).await?;
+        // Users may add items of their own, in groups of their own.
+        let failed = |item: &ItemId| groups.has_tasks(item) && groups.state(item) == ItemState::Failed;
+        Ok(without.into_iter().filter(failed).collect())
     }
 
     /// Releases the keys that failed tasks still have where fan-outs share keys: their policy keeps them, or a call without an

@@ -154,9 +154,11 @@ impl Sweep {
     }
 }
 
-/// Of very many old bundles, those that are looked after by a sweep at this time.
+/// Of very many old bundles, those that are looked after by a sweep at this time. With a power of two, whose turn it is hardly changes
+/// while there are more and more of them.
 fn in_turn(mut bundles: Vec<Uuid>, now: Timestamp) -> Vec<Uuid> {
-    let sweeps = bundles.len().div_ceil(OLD_BUNDLES_PER_SEGMENT).clamp(1, OLD_BUNDLES_SWEEPS_MAX) as u128;
+    let sweeps =
+        bundles.len().div_ceil(OLD_BUNDLES_PER_SEGMENT).next_power_of_two().min(OLD_BUNDLES_SWEEPS_MAX) as u128;
     let minute = u128::from(now.seconds() / 60);
     bundles.retain(|id| id.as_u128() % sweeps == minute % sweeps);
     bundles
@@ -166,4 +168,33 @@ fn in_turn(mut bundles: Vec<Uuid>, now: Timestamp) -> Vec<Uuid> {
 pub(crate) fn batches_of(locks: &[Lock]) -> BTreeMap<Uuid, &Lane> {
     let of = |lock: &'_ Lock| lock.in_flight.iter().chain(&lock.closing).copied().collect::<Vec<_>>();
     locks.iter().flat_map(|lock| of(lock).into_iter().map(move |batch| (batch, &lock.lane))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// A week of sweeps, while more and more bundles are old.
+    #[test]
+    fn each_old_bundle_has_its_turn_while_they_become_more() {
+        const MINUTES: u64 = 7 * 24 * 60;
+        let id = |n: u128| Uuid::from_u128(n.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
+        let bundles: Vec<Uuid> = (0..40_000).map(id).collect();
+        let mut turns: BTreeMap<Uuid, u32> = BTreeMap::new();
+        for minute in 0..MINUTES {
+            let old = 10_000 + 3 * usize::try_from(minute).unwrap_or_default();
+            let turn = in_turn(bundles[..old.min(bundles.len())].to_vec(), Timestamp(minute * 60_000));
+            assert!(turn.len() <= 2 * OLD_BUNDLES_PER_SEGMENT, "{}", turn.len());
+            turn.into_iter().for_each(|id| *turns.entry(id).or_default() += 1);
+        }
+        assert!(bundles[..10_000].iter().all(|id| turns.get(id).is_some_and(|turns| *turns > 10)));
+    }
+
+    #[test]
+    fn few_bundles_are_looked_after_by_each_sweep() {
+        let bundles: Vec<Uuid> = (0..OLD_BUNDLES_PER_SEGMENT as u128).map(Uuid::from_u128).collect();
+        assert_eq!(in_turn(bundles.clone(), Timestamp(12_345_678)), bundles);
+    }
 }

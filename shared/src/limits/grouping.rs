@@ -100,11 +100,12 @@ pub const LITTLE_MAX: usize = 100;
 pub const SWEEP_SEGMENTS: i32 = 8;
 
 /// Bundles of a segment, of those that have waited for weeks, that one sweep looks after: each may be a write per task. With a sweep
-/// per minute, eight million bundles have their turn within a week.
+/// per minute, six million bundles have their turn within six days.
 pub const OLD_BUNDLES_PER_SEGMENT: usize = 100;
 
-/// Sweeps among which old bundles are shared out at most: those of a week, half of the time that is left to them.
-pub const OLD_BUNDLES_SWEEPS_MAX: usize = 7 * 24 * 60;
+/// Sweeps among which old bundles are shared out at most, a power of two: those of six days, less than half of the time that is left
+/// to them.
+pub const OLD_BUNDLES_SWEEPS_MAX: usize = 8_192;
 
 /// Locks that `sweep` writes at once.
 pub const SWEEP_WRITES_AT_ONCE_MAX: usize = 32;

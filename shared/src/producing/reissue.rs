@@ -203,8 +203,8 @@ impl Producing {
         request.limits()?;
         let source = request.source(of);
         let old = tracking.fanouts.get(of).await?;
-        // A repetition is answered as the first call was, whatever became of the old fan-out. It is looked for after that
-        // one was read: what that one is linked to may be this very request's, by another worker.
+        // A repetition is answered as the first call was, whatever became of the old fan-out. That one is read first: otherwise
+        // its link might already name the fan-out that another worker opened for this same request.
         if let Some(key) = key
             && let Some(fanout) = tracking.fanouts.get(derived::fanout(key)).await?
         {

@@ -191,7 +191,8 @@ impl Tracking {
     }
 
     /// Ends groups, or clears bits with failures, in one transaction with the header's counts. If another worker ends or
-    /// changes some meanwhile, `acks` are applied to these groups as they stand. None: they are closed, but not those.
+    /// changes some meanwhile, `acks` are applied to these groups as they stand. Without `acks` the groups are closed; those that
+    /// changed meanwhile are left as they are.
     pub(super) async fn end_groups(
         &self,
         fanout: Uuid,

@@ -17,14 +17,18 @@ use crate::store::groups::Mask;
 /// Acks by fan-out and item group.
 pub type Acks = BTreeMap<(Uuid, Uuid), Mask>;
 
-/// The same acks in parts of no more groups than are read together.
-pub(super) fn parts(acks: &Acks) -> Vec<Cow<'_, Acks>> {
-    if acks.len() <= ACKED_TOGETHER_MAX {
-        return vec![Cow::Borrowed(acks)];
-    }
-    let all: Vec<(&(Uuid, Uuid), &Mask)> = acks.iter().collect();
-    let part = |part: &[(&(Uuid, Uuid), &Mask)]| part.iter().map(|(name, mask)| (**name, (*mask).clone())).collect();
-    all.chunks(ACKED_TOGETHER_MAX).map(part).map(Cow::Owned).collect()
+/// The same acks in parts of no more groups than are read together. A part is made when its turn comes.
+pub(super) fn parts(acks: &Acks) -> impl Iterator<Item = Cow<'_, Acks>> {
+    let whole = acks.len() <= ACKED_TOGETHER_MAX;
+    let mut left = acks.iter();
+    let parts = if whole { 1 } else { acks.len().div_ceil(ACKED_TOGETHER_MAX) };
+    (0..parts).map(move |_| match whole {
+        true => Cow::Borrowed(acks),
+        false => {
+            let part = left.by_ref().take(ACKED_TOGETHER_MAX);
+            Cow::Owned(part.map(|(name, mask)| (*name, mask.clone())).collect())
+        }
+    })
 }
 
 /// Why acks of a group were refused. Those of the same group that name items it has are applied.
@@ -167,7 +171,7 @@ mod tests {
         for groups in [0, 1, ACKED_TOGETHER_MAX, ACKED_TOGETHER_MAX + 1, 3 * ACKED_TOGETHER_MAX] {
             let mask = |n: usize| Mask { done: [n % 9].into_iter().collect(), ..Mask::default() };
             let acks: Acks = (0..groups).map(|n| ((Uuid::nil(), Uuid::from_u128(n as u128)), mask(n))).collect();
-            let parts = parts(&acks);
+            let parts: Vec<Cow<'_, Acks>> = parts(&acks).collect();
             assert!(parts.iter().all(|part| part.len() <= ACKED_TOGETHER_MAX));
             assert_eq!(parts.len(), groups.div_ceil(ACKED_TOGETHER_MAX).max(1));
             assert_eq!(parts.into_iter().flat_map(Cow::into_owned).collect::<Acks>(), acks);

@@ -1,5 +1,7 @@
 //! Adding items to open fan-outs, and the names of their groups.
 
+use std::time::Duration;
+
 use uuid::Uuid;
 
 use super::{Tracking, TrackingError};
@@ -83,7 +85,9 @@ impl Tracking {
         // The groups exist: this very call was made before, and the fan-out's state since does not matter.
         if refused.iter().any(|(at, _)| *at < groups.len()) {
             let ids: Vec<Uuid> = groups.iter().map(|group| group.id).collect();
-            return same_add(groups, items, &self.groups.get_many(&ids).await?).map(|()| Added::Done);
+            let found = self.groups.get_many(&ids).await?;
+            let header = self.fanouts.get(fanout).await?.ok_or(TrackingError::UnknownFanout(fanout))?;
+            return same_add(groups, items, &found, &header).map(|()| Added::Done);
         }
         match self.fanouts.get(fanout).await? {
             None => Err(TrackingError::UnknownFanout(fanout)),
@@ -95,6 +99,12 @@ impl Tracking {
         }
     }
 }
+
+/// Why an idempotency key is refused that named a fan-out once.
+pub(super) const FORGOTTEN: &str = "its fan-out ended long ago";
+
+/// More than clocks of workers differ, and far less than a header is kept.
+const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(3_600);
 
 pub(super) fn items_out_of_range(field: &'static str, items: u32, least: u32) -> TrackingError {
     TrackingError::OutOfRange {
@@ -125,8 +135,12 @@ pub(super) fn name_groups(fanout: Uuid, seed: Uuid, sizes: &[u32]) -> Vec<ItemGr
     sizes.iter().enumerate().map(name).collect()
 }
 
-/// A repeated call must ask for as many items as the first. Groups without that note can only be compared by size.
-fn same_add(wanted: &[ItemGroup], items: u32, found: &[GroupRecord]) -> Result<(), TrackingError> {
+/// A repeated call must ask for as many items as the first. Groups without that note can only be compared by size. Groups outlive the
+/// header of their fan-out, which may have been opened again under its key since: those that ended before are not of that one.
+fn same_add(wanted: &[ItemGroup], items: u32, found: &[GroupRecord], header: &Fanout) -> Result<(), TrackingError> {
+    if found.iter().any(|group| group.updated_at.plus(CLOCKS_DIFFER_MAX) < header.created_at) {
+        return Err(TrackingError::KeyReused(FORGOTTEN.to_owned()));
+    }
     let as_many = found.iter().filter_map(|group| group.added).all(|added| added == items);
     let same = wanted.iter().all(|group| found.iter().any(|other| other.id == group.id && other.size == group.upto));
     if as_many && same { Ok(()) } else { Err(TrackingError::KeyReused("`items` differs".to_owned())) }

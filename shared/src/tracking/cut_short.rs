@@ -70,7 +70,7 @@ impl Tracking {
         if !fanout.ending_early() {
             return Ok(fanout);
         }
-        // What happens to other groups changes the header, and shows that acks still come.
+        // The header changes when acks end other groups: they still come.
         let idle = |since: Timestamp| self.world.now().since(since.max(fanout.updated_at)) >= MISSING_AFTER;
         let closable = |group: &GroupRecord| !group.pending.is_zero() && (!group.tasks || idle(group.updated_at));
         if let Some(group) = fanout.inline_group() {

@@ -7,8 +7,8 @@ use crate::limits::{KEYS_PER_READ_MAX, SWEEP_CLOSES_MAX};
 use crate::store::fanouts::{Fanout, FanoutState};
 
 impl Tracking {
-    /// Ends a fan-out to which nothing happened for longer than its limit; one that is active is looked at again later. Returns
-    /// whether it expired. An ack that comes between the look and the decision is counted, unless its group is closed first.
+    /// Ends a fan-out to which nothing happened for longer than its limit; one that is active is looked at again later, and one
+    /// of which nothing is left completes. Returns whether its end was decided here. An ack that comes between the look and the decision is counted, unless its group is closed first.
     ///
     /// # Errors
     /// The tables cannot be read or written, or the hint not sent.
@@ -17,8 +17,8 @@ impl Tracking {
             return Ok(false);
         }
         if fanout.to_fail() || fanout.nothing_left() {
-            // Its end was due before: a worker died that saw it.
-            return Ok(self.finish(fanout).await?.ended());
+            // Its end was due, but the worker that saw this died.
+            return Ok(self.finish(fanout).await?.state.decided());
         }
         let now = self.world.now();
         if let Some(until) = self.active_until(&fanout, now).await? {

@@ -38,7 +38,8 @@ impl GroupsRead {
     }
 
     /// Whether tasks were registered for items of an item's group.
-    pub(crate) fn has_tasks(&self, item: &ItemId) -> bool {
+    #[must_use]
+    pub fn has_tasks(&self, item: &ItemId) -> bool {
         self.0.get(&(item.fanout, item.group)).is_some_and(|group| group.tasks)
     }
 
@@ -98,7 +99,7 @@ impl Tracking {
         stream::iter(new.map(mark)).buffer_unordered(ACKS_AT_ONCE_MAX).try_collect().await
     }
 
-    /// Marks the group of an item as having fan-outs under it, before one is opened: from then on, it may be idle for as long as
+    /// Marks the group of an item as having fan-outs under it, or items that other fan-outs do when they end, before such a one is opened: from then on, it may be idle for as long as
     /// they may take. One write per group, once.
     ///
     /// # Errors

@@ -125,7 +125,7 @@ pub enum TrackingError {
         problem: String,
     },
     /// An idempotency key was used before, for something else.
-    #[error("the idempotency key was used before with other values: {0}")]
+    #[error("the idempotency key was used before: {0}")]
     KeyReused(String),
     /// A table could not be read or written.
     #[error(transparent)]

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use uuid::Uuid;
 
 pub use self::request::{FanoutTask, OpenRequest};
-use super::add::name_groups;
+use super::add::{FORGOTTEN, name_groups};
 use super::{Tracking, TrackingError};
 use crate::aws::{StoreError, Write};
 use crate::bits::Bits;
@@ -105,7 +105,7 @@ impl Tracking {
             Write::Refused(Some(before)) => same_request(before, &request, inline)?,
             // The header of an old fan-out expired before its groups or its producer did.
             Write::Refused(None) => {
-                return Err(TrackingError::KeyReused("its fan-out ended long ago, and is forgotten".to_owned()));
+                return Err(TrackingError::KeyReused(FORGOTTEN.to_owned()));
             }
         };
         let groups = if inline { fanout.inline_groups() } else { groups };

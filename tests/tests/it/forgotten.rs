@@ -65,6 +65,26 @@ async fn a_key_whose_fanout_is_forgotten_is_refused() {
     assert!(matches!(again, Err(TrackingError::KeyReused(_))), "{again:?}");
 }
 
+/// The same with items that were added: the fan-out can be opened again, but old groups are none of its own.
+#[tokio::test(start_paused = true)]
+async fn items_of_a_forgotten_fanout_are_not_added_to_the_next_of_its_key() {
+    let stack = TestStack::with(json!({})).await;
+    let request = OpenRequest::default();
+    let (fanout, _) = stack.open_as(&request, "k").await;
+    let ids = stack.add(fanout, 3, "a").await;
+    stack.seal(fanout).await;
+    stack.ack(&done(&ids)).await;
+    days_pass(&stack, 20).await;
+    let again = stack.tracking.add(fanout, 3, Some("a")).await;
+    assert!(matches!(again, Err(TrackingError::UnknownFanout(_))), "{again:?}");
+    assert_eq!(stack.open_as(&request, "k").await.0, fanout);
+    let again = stack.tracking.add(fanout, 3, Some("a")).await;
+    assert!(matches!(again, Err(TrackingError::KeyReused(_))), "{again:?}");
+    let more = stack.add(fanout, 3, "b").await;
+    assert_eq!(stack.add(fanout, 3, "b").await, more);
+    assert_eq!(stack.header(fanout).await.total, 3);
+}
+
 /// Item groups that end long before their fan-out: items are not added again, and those that failed are still known.
 #[tokio::test(start_paused = true)]
 async fn groups_are_kept_while_their_fanout_goes_on() {

@@ -37,6 +37,7 @@ fn constants() -> BTreeMap<&'static str, u64> {
         ("RETENTION", days(limits::RETENTION)),
         ("RETENTION_DAYS_MAX", limits::RETENTION_DAYS_MAX.into()),
         ("KEY_RETENTION", days(limits::KEY_RETENTION) / 7),
+        ("GROUP_RETENTION", days(limits::GROUP_RETENTION) / 7),
         ("REQUEST_RETENTION", days(limits::REQUEST_RETENTION) / 7),
         ("PRODUCER_PARTITIONS_MAX", limits::PRODUCER_PARTITIONS_MAX.into()),
         ("SOURCE_ANSWER_BYTES_MAX", limits::SOURCE_ANSWER_BYTES_MAX as u64),

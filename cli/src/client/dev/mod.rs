@@ -58,7 +58,7 @@ const AROUND: Duration = Duration::from_secs(60);
 /// The outcomes are real. The stack must be deployed with the parameter DevSessions=yes.
 ///
 /// Ctrl-C, SIGTERM or SIGHUP hands the kind back: calls in progress end, and what was
-/// not called yet is called by the stack again. A second one ends the command at once.
+/// not called yet is called by the stack again. A second Ctrl-C or SIGTERM ends the command at once.
 /// The stack notices within a minute, and calls what it had sent here again after
 /// --answers-within.
 ///

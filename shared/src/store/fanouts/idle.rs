@@ -28,19 +28,20 @@ pub(super) const LOOK_AT: &str = "look_at";
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct IdleLimit {
-    /// While it is open. By default 7 days, or 12 weeks if items that are not done have tasks, or fan-outs under them.
+    /// While it is open. By default 7 days, or 12 weeks if items that are not done have tasks, or fan-outs under
+    /// them, or are the `then` tasks of fan-outs.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::idle_limit"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<Span>,
-    /// Once it is sealed. By default 14 days, or 12 weeks if items that are not done have tasks, or fan-outs under them.
+    /// Once it is sealed. By default 14 days, or 12 weeks in the same cases.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::idle_limit"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed: Option<Span>,
 }
 
 impl IdleLimit {
-    /// The limit of a fan-out in this state; `long`: if items are not done that have tasks, or fan-outs under them, since these may
-    /// take long.
+    /// The limit of a fan-out in this state; `long`: if items are not done that have tasks, or fan-outs under them, or
+    /// are the `then` tasks of fan-outs, since these may take long.
     fn of(self, state: FanoutState, long: bool) -> Duration {
         let (limit, default) = match state {
             FanoutState::Open => (self.open, IDLE_OPEN),

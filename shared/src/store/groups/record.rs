@@ -13,8 +13,8 @@ use crate::retention::Retention;
 /// The mark of a group, or small fan-out, that has tasks. It is set before the first of them is stored, and stays.
 pub(in crate::store) const TASKS: &str = "tasks";
 
-/// The mark of a group, or small fan-out, under whose items fan-outs were opened. It is set before the first of them is opened,
-/// and stays.
+/// The mark of a group, or small fan-out, under whose items fan-outs were opened, or of whose items one is the task that follows
+/// another fan-out. It is set before the first of them is opened, and stays.
 pub(in crate::store) const CHILDREN: &str = "children";
 
 /// The mark of a group that has pending items, and the index of those groups of a fan-out: a sort key, as short as can be.
@@ -41,7 +41,7 @@ pub struct GroupRecord {
     pub missing: Bits,
     /// Whether tasks were registered for items of it: some may be in progress.
     pub tasks: bool,
-    /// Whether fan-outs were opened under items of it: their work may take long.
+    /// Whether fan-outs were opened under items of it, or are followed by them: their work may take long.
     pub children: bool,
     /// Whether each of its failures is counted in the fan-out's header by the write that clears its bit.
     pub counted: bool,
