@@ -9,12 +9,12 @@ import zlib
 # and answers, keeps rates and results, and takes outcomes over HTTP; one looks after all records.
 LIMITS = {
     "ApiFunction": 4_550_000,
-    "ProduceFunction": 3_950_000,
+    "ProduceFunction": 4_000_000,
     "RegisterFunction": 3_750_000,
-    "NotifyFunction": 3_300_000,
+    "NotifyFunction": 3_350_000,
     "AckFunction": 3_200_000,
     "HandleFunction": 3_800_000,
-    "SweepFunction": 3_050_000,
+    "SweepFunction": 3_100_000,
 }
 LIMIT = 3_000_000
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use fanfold::clock::World;
 use fanfold::config::Surroundings;
@@ -230,6 +231,15 @@ impl TestStack {
     pub async fn delete_record(&self, table: &str, id: &str) {
         let key = aws_sdk_dynamodb::types::AttributeValue::S(id.to_owned());
         self.dynamodb.delete_item().table_name(table).key("id", key).send().await.unwrap();
+    }
+
+    /// So many days pass, with a sweep on each, and what has expired is deleted. Messages are delivered only by the caller.
+    pub async fn days(&self, days: u32) {
+        for _ in 0..days {
+            self.clock.skip(Duration::from_secs(24 * 3_600));
+            self.sweep().await;
+            self.delete_expired().await;
+        }
     }
 
     /// Deletes every record whose `ttl` is over. DynamoDB does it some time after that, and nothing may depend on when.

@@ -1,10 +1,11 @@
 //! Reading a page: asks the source, and takes the rows of this partition.
 
-use fanfold::ids::{ItemGroup, TaskId, expand};
+use fanfold::ids::{ItemGroup, TaskId, derived, expand};
 use fanfold::limits::BAD_ROW_BYTES_MAX;
 use fanfold::messages::TaskRequest;
+use fanfold::policy::CompiledPolicy;
 use fanfold::producing::{BadRow, Given, Producer, Sieve, Source, Whole};
-use fanfold::registering::{CheckedTasks, RegisterError, TaskFault};
+use fanfold::registering::{CheckedTasks, PoliciesOfKinds, RegisterError, TaskFault};
 use fanfold::store::producers::{KeptPage, Page, Partition};
 use fanfold::text::shorten;
 use fanfold::tracking::page_groups;
@@ -35,6 +36,7 @@ impl Produce {
         if matches!(producer.source, Source::Reissue(_)) {
             have_policies(&policies)?;
         }
+        self.same_keys(producer, at, &policies).await?;
         let sieve = Sieve::new(producer, at.number, at.rows).map_err(SourceError::for_good)?;
         let mut taken: Vec<TaskId> = Vec::new();
         let policy = |kind: &str| policies.get(kind).and_then(Option::as_deref);
@@ -47,6 +49,28 @@ impl Produce {
         // A task that is a bad row keeps its key: nobody asked for its work to be done by others.
         self.release(&taken, &policies).await?;
         Ok(page)
+    }
+
+    /// Checks that the keys by which policies share rows out are those by which rows of this fan-out were shared out before: with
+    /// others, a row might belong to no partition, or to two.
+    async fn same_keys(
+        &self,
+        producer: &Producer,
+        at: &Partition,
+        policies: &PoliciesOfKinds,
+    ) -> Result<(), ProduceError> {
+        if !producer.shares_by_policies() {
+            return Ok(());
+        }
+        let key = |policy: &CompiledPolicy| derived::policy_key(policy.policy.key.as_deref());
+        let keys = policies.iter().filter_map(|(kind, policy)| Some((kind.clone(), key(policy.as_deref()?))));
+        match self.producing.producers.share_by(at.fanout, &keys.collect()).await? {
+            None => Ok(()),
+            Some(kind) => Err(SourceError::again(format!(
+                "the `key` of policy `{kind}` is not what it was when the first rows of this fan-out were shared out among its                  partitions; put it back until the fan-out is sealed (a producer with a `key` of its own does not depend on it)"
+            ))
+            .into()),
+        }
     }
 
     /// The page that a partition is at, of a producer that keeps none: all of its rows, with the ids of their items, as the same

@@ -105,6 +105,12 @@ pub(crate) fn corrected_digest<'a>(contents: impl IntoIterator<Item = (String, &
     derived("corrected", &parts)
 }
 
+/// What identifies the key of a policy, or that it has none.
+#[must_use]
+pub fn policy_key(key: Option<&str>) -> Uuid {
+    derived("key of a policy", &key.map(str::as_bytes).into_iter().collect::<Vec<_>>())
+}
+
 /// The id of a task in a file that is registered under a name that the user chose, from the number of its row, its kind and its
 /// content. Registering the file again under that name gives each task the same id.
 #[must_use]
@@ -255,6 +261,8 @@ mod tests {
         pin(failed_notice(a, 1), "d77dd362-0f30-59ca-a4a6-cdc7edf30229");
         pin(kind_notice("parcel", 1, Timestamp(2)), "441ac84e-834c-5a37-8d6b-4f691bc3e65a");
         pin(policy_version(r#"{"kind":"parcel"}"#), "9d6ad059-da5a-5a0d-9ce4-d64e8608ac26");
+        pin(policy_key(None), "56f15ba7-635f-55e6-a33e-3f6355e61023");
+        pin(policy_key(Some("content.order")), "0ce72a2f-43d7-501a-859e-111e190024ff");
         pin(target("117"), "22a49203-5d43-5b7e-99ae-204f0571b11b");
         pin(message_group(&"parcel:0:117".parse().unwrap()), "931df37b-59ee-5662-b5b0-13f03e841ac0");
         pin(file_fingerprint(a, r#"{"n":1}"#), "f41f7295-acc3-5740-9a38-543d5bfec6d7");

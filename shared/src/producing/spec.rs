@@ -78,6 +78,13 @@ impl Producer {
         !(self.source.is_fixed() && self.source.gives_own_rows() && self.tolerated_bad_rows.is_none())
     }
 
+    /// Whether the keys of policies decide which partition a row belongs to. They may change at any moment, but for one fan-out rows
+    /// must be shared out in one way.
+    #[must_use]
+    pub fn shares_by_policies(&self) -> bool {
+        self.partitions > 1 && self.key.is_none() && !self.source.gives_own_rows()
+    }
+
     /// Whether `bad` of `rows` rows are more than tolerated. A share is judged once there are enough rows; `last`: no more
     /// come.
     #[must_use]

@@ -1,9 +1,11 @@
 //! Producers: one record per partition, which shows how far it has come, and one per page whose source may answer otherwise later,
-//! which keeps the page until it is registered; of a reissue also one with corrected contents.
+//! which keeps the page until it is registered; of a reissue also one with corrected contents, and one
+//! with the keys by which rows are shared out among partitions, if policies say that.
 
 mod corrected;
 mod page;
 mod partition;
+mod shared_by;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use uuid::Uuid;
@@ -18,6 +20,7 @@ pub(crate) use self::page::compress;
 pub use self::page::{KeptPage, Page, PageError, decompress};
 pub use self::partition::{Partition, PartitionState};
 use self::partition::{UNFINISHED, key};
+pub use self::shared_by::KeysOfKinds;
 
 /// The partitions and pages of producers.
 #[derive(Clone, Debug)]

@@ -1,8 +1,6 @@
 //! What has been done is forgotten some time later: records of tasks, keys and item groups expire. Repeating a request does not do it
 //! again as long as the fan-out goes on.
 
-use std::time::Duration;
-
 use fanfold::ids::TaskId;
 use fanfold::messages::TaskRequest;
 use fanfold::tracking::{ItemState, OpenRequest, TrackingError};
@@ -12,12 +10,8 @@ use serde_json::json;
 
 /// Time passes, and records expire.
 async fn days_pass(stack: &TestStack, days: u32) {
-    for _ in 0..days {
-        stack.clock.skip(Duration::from_secs(24 * 3_600));
-        stack.sweep().await;
-        stack.drain().await;
-        stack.delete_expired().await;
-    }
+    stack.days(days).await;
+    stack.drain().await;
 }
 
 async fn outcomes(stack: &TestStack, tasks: Vec<TaskRequest>) -> Vec<Registration> {

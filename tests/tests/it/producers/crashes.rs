@@ -12,9 +12,11 @@ use super::{assert_produced, open, page, producer, row};
 const ROWS: usize = 6;
 
 /// Runs a producer whose worker dies at one request. The source answers another page each time it is asked at the same cursor: more rows, fewer rows, other
-/// ones, in another order.
+/// ones, in another order. The policy says by which key rows are shared out.
 async fn run(crash: Crash) -> Option<String> {
-    let stack = TestStack::new(policy(json!({"linger": 0})), ScriptedApi::always_succeeds(), crash).await;
+    let stack =
+        TestStack::new(policy(json!({"linger": 0, "key": "content.order"})), ScriptedApi::always_succeeds(), crash)
+            .await;
     let asked = AtomicUsize::new(0);
     stack.sources.answer(move |ask| {
         let n = asked.fetch_add(1, Ordering::Relaxed);
@@ -25,7 +27,7 @@ async fn run(crash: Crash) -> Option<String> {
         }
         Ok(answer)
     });
-    let id = open(&stack, producer(2, &json!({}))).await;
+    let id = open(&stack, producer(2, &json!({"key": null}))).await;
     stack.drain().await;
     stack.sweep().await;
     stack.drain().await;

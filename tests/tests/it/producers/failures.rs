@@ -15,7 +15,7 @@ use fanfold_produce::SourceError;
 use fanfold_tests::{Crash, ScriptedApi, TestStack, policy};
 use serde_json::{Value, json};
 
-use super::{assert_produced, open, page, partitions, producer, request, tasks};
+use super::{assert_produced, called, name, open, page, partitions, producer, request, row, tasks};
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_fails_is_asked_again_after_pauses_then_fails_its_partition_and_can_be_resumed() {
@@ -54,6 +54,47 @@ async fn a_source_that_fails_is_asked_again_after_pauses_then_fails_its_partitio
     assert_eq!(failed_producers(&stack).await, None);
     stack.drain().await;
     assert_produced(&stack, id, 0..20).await;
+}
+
+/// Rows belong to partitions by the policy's key. It is changed between two pages: with the new one, some rows would be nobody's and
+/// others would be two tasks.
+#[tokio::test(start_paused = true)]
+async fn rows_are_shared_out_by_one_key_though_the_policy_changes() {
+    let by_order = json!({"key": "content.order"});
+    for (first, then) in [(json!({}), by_order.clone()), (by_order, json!({"key": "'x' + content.order"}))] {
+        let stack = TestStack::with(first.clone()).await;
+        let changed = Arc::new(AtomicBool::new(false));
+        let changes = Arc::clone(&changed);
+        // Each partition selects its own rows while the policy has no key. No page but the first comes before the change.
+        let selects = first == json!({});
+        stack.sources.answer(move |ask| match ask.cursor.as_u64() {
+            Some(_) if !changes.load(Ordering::Relaxed) => Err(SourceError::again("later")),
+            _ if selects => {
+                let from = usize::try_from(ask.cursor.as_u64().unwrap_or(u64::from(ask.partition))).unwrap();
+                let rows: Vec<usize> = (from..20).step_by(2).take(3).collect();
+                let cursor = rows.last().map(|last| last + 2).filter(|next| *next < 20);
+                Ok(json!({"tasks": rows.into_iter().map(row).collect::<Vec<_>>(), "cursor": cursor}))
+            }
+            _ => Ok(page(ask, 20, 4)),
+        });
+        let source = json!({"source": {"url": "https://rows.example/"}, "partitions": 2});
+        let id = open(&stack, serde_json::from_value(source).unwrap()).await;
+        stack.pass_time(Duration::from_secs(10)).await;
+        assert!(partitions(&stack, id).await.iter().all(|it| it.rows > 0 && it.state == PartitionState::Running));
+        stack.put_policy(policy(then)).await;
+        changed.store(true, Ordering::Relaxed);
+        stack.drain().await;
+        for it in partitions(&stack, id).await {
+            let error = it.error.unwrap();
+            assert!(it.state == PartitionState::Failed && error.contains("the `key` of policy `parcel`"), "{error}");
+        }
+        stack.put_policy(policy(first)).await;
+        stack.pass_time(Duration::from_secs(10)).await;
+        stack.producing.resume(&stack.header(id).await).await.unwrap();
+        stack.drain().await;
+        assert_eq!(stack.header(id).await.state, FanoutState::Completed);
+        assert_eq!(called(&stack), (0..20).map(name).collect::<Vec<_>>());
+    }
 }
 
 /// How many producers the latest sweep found that failed, and which.
