@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fanfold::store::fanouts::Fanout;
 use fanfold_tests::QueueName;
 
 use super::*;
@@ -27,15 +28,22 @@ async fn tasks_that_their_policy_does_not_accept_any_more_wait_for_it() {
     assert_eq!((reports(&server).len(), fetched(&server).values().sum::<usize>()), (1, 2));
 }
 
-/// One task is refused for months. What is done of the others is forgotten meanwhile, but not that it is done.
-#[tokio::test(start_paused = true)]
-async fn what_is_done_is_not_called_again_while_another_task_waits_for_its_policy() {
+/// A fan-out that was opened with two tasks, of which one is refused: its kind has no policy.
+async fn without_invoices() -> (Server, Fanout) {
     let (server, _) = server(Crash::never()).await;
     let stack = &server.stack;
     let request = serde_json::from_value(gather(1)).unwrap();
     stack.delete_policy("invoices").await;
     let opened = stack.producing.open(&stack.tracking, request, Some("k")).await.unwrap().fanout;
     rest(&server).await;
+    (server, opened)
+}
+
+/// One task is refused for months. What is done of the others is forgotten meanwhile, but not that it is done.
+#[tokio::test(start_paused = true)]
+async fn what_is_done_is_not_called_again_while_another_task_waits_for_its_policy() {
+    let (server, opened) = without_invoices().await;
+    let stack = &server.stack;
     for _ in 0..40 {
         stack.clock.skip(Duration::from_secs(24 * 3_600));
         stack.delete_expired().await;
@@ -69,12 +77,8 @@ async fn tasks_that_were_never_registered_are_reissued_if_asked_for() {
 /// One of the tasks has no policy until the fan-out is cancelled. The other one is done.
 #[tokio::test(start_paused = true)]
 async fn of_tasks_only_those_that_were_never_registered_are_reissued() {
-    let (server, _) = server(Crash::never()).await;
+    let (server, opened) = without_invoices().await;
     let stack = &server.stack;
-    let request = serde_json::from_value(gather(1)).unwrap();
-    stack.delete_policy("invoices").await;
-    let opened = stack.producing.open(&stack.tracking, request, Some("k")).await.unwrap().fanout;
-    rest(&server).await;
     assert_eq!(fetched(&server), BTreeMap::from([(("orders".to_owned(), 1), 1)]));
     cancel(&server, opened.id, 1).await;
     stack.put_policy(policy(json!({"kind": "invoices", "target": "'all'", "keep_results": true}))).await;
