@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::delivery::Step;
-use fanfold_local::{Pump, PumpHandle};
+use fanfold_local::{OperationUsage, Pump, PumpHandle};
 use fanfold_stack::Steps;
 
 use crate::queues::QueueName;
@@ -37,6 +37,17 @@ impl TestStack {
             Pump::start(self.engine.sqs(), source.clone(), self.worker(queue))
         };
         QueueName::STEPS.into_iter().map(start).collect()
+    }
+
+    pub fn own_usage(&self) -> fanfold_local::Usage {
+        self.engine.usage()
+    }
+    /// Requests to SQS so far: those of pumps, and those of steps.
+    pub fn sqs_requests(&self) -> u64 {
+        let moved =
+            |(name, _): &(&String, &OperationUsage)| name.starts_with("sqs.Receive") || name.starts_with("sqs.Delete");
+        let pumps = self.engine.usage().by_operation;
+        pumps.iter().filter(moved).map(|(_, usage)| usage.requests).sum::<u64>() + self.usage().sqs_requests
     }
 
     /// A worker for the step behind a queue, beside the stack's own.

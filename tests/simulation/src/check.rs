@@ -25,7 +25,7 @@ use crate::sim::Sim;
 /// Stores what the scenario begins with.
 pub(crate) async fn put_policies(engine: &Engine, sim: &Sim, scenario: &Scenario) -> Result<(), String> {
     let policies = Policies::new(table(engine, sim, "POLICIES_TABLE"));
-    for (_, policy) in scenario.kinds.iter().filter_map(|plan| plan.versions.first()) {
+    for (_, policy) in scenario.all_kinds().filter_map(|plan| plan.versions.first()) {
         policy.check().map_err(|error| error.to_string())?;
         policies.put(policy).await.map_err(|error| error.to_string())?;
     }
@@ -67,6 +67,7 @@ pub(crate) async fn everything(engine: &Engine, sim: &Sim) -> Result<(), String>
     model.later.closed_was_called(&batches).into_iter().for_each(|problem| sim.violate(problem));
     results(engine, sim, &model, &batches).await?;
     crate::control::rested(engine, sim, &model, &cancelled).await?;
+    crate::resets::handled(sim, &model, &batches, &cancelled);
     crate::keys::released(engine, sim, &model, &batches, &cancelled).await?;
     crate::ends::fanouts(engine, sim, &model, (&batches, &cancelled)).await?;
     crate::ends::failures(sim, &model, &batches);

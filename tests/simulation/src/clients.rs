@@ -49,7 +49,11 @@ impl Passing for TrackingError {
 
 impl Passing for RegisterError {
     fn passing(&self) -> bool {
-        !matches!(self, Self::Refused(_) | Self::KeyReused { .. })
+        match self {
+            Self::Refused(_) | Self::KeyReused { .. } => false,
+            Self::Tracking(error) => error.passing(),
+            Self::Store(_) | Self::Queue(_) => true,
+        }
     }
 
     fn wants_policy(&self) -> bool {

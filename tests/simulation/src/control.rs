@@ -37,6 +37,8 @@ pub(crate) struct ControlModel {
     pub(crate) selected: BTreeSet<String>,
     /// Tasks that a response named as cancelled.
     pub(crate) cancelled: BTreeSet<TaskId>,
+    /// Tasks that somebody asked to reset, each with the task that its work is then.
+    pub(crate) resets: BTreeMap<TaskId, TaskId>,
 }
 
 impl ControlModel {

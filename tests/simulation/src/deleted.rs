@@ -5,18 +5,22 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
+use fanfold::control::Scope;
 use futures::FutureExt;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
 use crate::clients::{Clients, Passing};
 use crate::dice::Dice;
+use crate::faults::LATE_MAX;
 use crate::lock;
+use crate::operator;
 use crate::scenario::KindPlan;
+use crate::steps::Steps;
 
-/// A deletion without an answer, or one that its worker could not make.
+/// A request to the API without an answer, or one that its worker could not make.
 #[derive(Debug)]
-struct Unanswered(u16);
+pub(crate) struct Unanswered(pub(crate) u16);
 
 impl std::fmt::Display for Unanswered {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -36,11 +40,11 @@ pub(crate) fn may_be(clients: &Clients) -> bool {
     scenario.produced.is_empty() && scenario.mood.hangs.is_none() && clients.cluster.sim.seed % 3 == 1
 }
 
-/// Deletes policies and stores them again until faults stop. Leaves policies with a `notify` alone: failures that are recorded
-/// without a policy are not reported.
+/// Deletes policies and stores them again until faults stop, some while their kinds are paused. Leaves policies with a
+/// `notify` alone: failures that are recorded without a policy are not reported.
 pub(crate) async fn delete_policies(clients: Arc<Clients>) {
     let sim = Arc::clone(&clients.cluster.sim);
-    let dice = Dice::new(sim.seed, "deleted policies");
+    let (dice, pauses) = (Dice::new(sim.seed, "deleted policies"), Dice::new(sim.seed, "deleted and paused"));
     let silent = |plan: &&KindPlan| plan.versions.iter().all(|(_, policy)| policy.notify.is_none());
     let plans: Vec<KindPlan> = clients.scenario.kinds.iter().filter(silent).cloned().collect();
     while !sim.healed() && !plans.is_empty() {
@@ -48,6 +52,10 @@ pub(crate) async fn delete_policies(clients: Arc<Clients>) {
         let plan = dice.pick(&plans);
         let kind = plan.versions[0].1.kind.clone();
         lock(&sim.model).ever_missing = true;
+        let paused = pauses.chance(4_000).then(|| Scope::Kind(kind.clone()));
+        if let Some(scope) = &paused {
+            operator::pause(&clients, scope).await;
+        }
         let forced = dice.chance(6_000);
         let before = clients.cluster.waiting_of(&kind).await;
         // By then every index shows them.
@@ -64,6 +72,8 @@ pub(crate) async fn delete_policies(clients: Arc<Clients>) {
         while Instant::now() < until && !sim.healed() {
             sleep(Duration::from_secs(1)).await;
         }
+        // A deletion whose answer was lost may be applied after its end.
+        sleep(LATE_MAX).await;
         // The version that counts by now, so that none is put in place of a later one.
         let now = Instant::now();
         let versions = plan.versions.iter().rev();
@@ -71,6 +81,20 @@ pub(crate) async fn delete_policies(clients: Arc<Clients>) {
         if let Some((_, policy)) = current {
             clients.put_policy(policy.clone()).await;
         }
+        if let Some(scope) = &paused {
+            stays_paused(&clients, scope).await;
+            operator::resume(&clients, scope).await;
+        }
+    }
+}
+
+/// A pause ends only when somebody ends it, whatever became of the policy.
+async fn stays_paused(clients: &Clients, scope: &Scope) {
+    let read = |steps: Arc<Steps>| async move { steps.control.switchboard().await }.boxed();
+    if let Some(board) = clients.until_done("api", "GET /switches", read).await
+        && !board.pausing(scope).any(|pausing| pausing == scope)
+    {
+        clients.cluster.sim.violate(format!("{scope} was paused, and is not any more: {board:?}"));
     }
 }
 

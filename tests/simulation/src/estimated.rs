@@ -142,13 +142,14 @@ async fn over_http(clients: &Arc<Clients>, id: Uuid, counts: [u32; 3]) {
     match answer {
         // It may count, or not.
         None | Some(Err(TrackingError::Store(_))) => {}
-        // Of what is over, nothing may have been counted.
-        Some(Ok(fanout)) if fanout.ended() || fanout.nothing_left() => {
+        Some(Ok(fanout)) => {
             if let Some(problem) = check::wrong_end(&asked, &fanout) {
                 sim.violate(format!("{what} was answered with {fanout:?}, which {problem}"));
             }
+            if check::has_counted(counts, &fanout) {
+                known(clients, id, |fanout| fanout.least = plus(fanout.least, counts));
+            }
         }
-        Some(Ok(_)) => drop(known(clients, id, |fanout| fanout.least = plus(fanout.least, counts))),
         Some(Err(TrackingError::CountedOut { .. })) if counts[0] > 0 && check::may_be_over(&asked) => {}
         Some(Err(error)) => sim.violate(format!("{what} was refused: {error}")),
     }

@@ -10,6 +10,9 @@ use crate::check::ByTask;
 use crate::model::Model;
 use crate::sim::Sim;
 
+/// What the batch API says of a task that fails for good.
+const DOOMED: &str = "doomed";
+
 /// Keys of tasks whose failure was answered are free, and those that span fan-outs of tasks that were not called; those of tasks
 /// that failed in silence are kept. One whose attempt began, but that never reached the batch API, may have lost its key while it
 /// waited in a fan-out that was cut short. What was cancelled was not called.
@@ -21,14 +24,21 @@ pub(crate) async fn released(
     cancelled: &BTreeSet<TaskId>,
 ) -> Result<(), String> {
     let owners = owners(engine, sim).await?;
-    for id in cancelled.iter().filter(|id| owners.get(id) == Some(&false)) {
+    // Where the key is changed, a task may have taken another one, too.
+    let keyed = |id: &&TaskId| {
+        let kind = model.tasks.get(id).and_then(|task| model.kinds.get(&task.kind));
+        kind.is_none_or(|kind| kind.keyed)
+    };
+    for id in cancelled.iter().filter(keyed).filter(|id| owners.get(id) == Some(&false)) {
         sim.violate(format!("task {id} was cancelled, and keeps its key"));
     }
     for (id, batch) in batches.iter().filter(|(id, _)| !model.may_be_reissued(id)) {
         let kind = model.kinds.get(&batch.lane.kind).filter(|kind| kind.keyed);
         let (Some(kind), Some(slot)) = (kind, batch.members.slot(id)) else { continue };
         let ended = kind.releases && batch.failed.get(slot) || kind.scope.is_some() && batch.dropped.get(slot);
-        let frees = ended && !batch.silent.get(slot);
+        // If the batch API said of this very task that it failed, no silence before that counts.
+        let clear = batch.failed.get(slot) && batch.error(slot) == Some(DOOMED);
+        let frees = ended && (clear || !batch.silent.get(slot));
         let kept = owners.get(id) == Some(&false);
         let taken = !owners.contains_key(id) && batch.dropped.get(slot) && !model.was_called(id);
         if frees == kept && !taken {

@@ -23,7 +23,7 @@ pub(crate) fn transition(sim: &Sim, kind: &str, earlier: &Value, now: &Value) ->
     }
     let over = |gate: &Value| !gate["notified"].is_null() || !gate["undeliverable"].is_null();
     if !changed {
-        if let Some(problem) = of_probe(sim, earlier, now) {
+        if let Some(problem) = of_probe(sim, earlier, now).or_else(|| of_places(sim, earlier, now)) {
             return Some(problem);
         }
         return (over(earlier) && !over(now) && earlier["undeliverable"].is_null())
@@ -52,6 +52,18 @@ fn of_probe(sim: &Sim, earlier: &Value, now: &Value) -> Option<String> {
         true => format!("the probe until {} is over, and nobody says how it went", until.0),
         false => format!("the probe until {} goes on, and counts as over", until.0),
     })
+}
+
+/// While a kind stands still, a place is taken for a probe only. Where everything has died, calls that may still work
+/// take theirs anew.
+fn of_places(sim: &Sim, earlier: &Value, now: &Value) -> Option<String> {
+    if earlier["stopped_at"].is_null() || sim.plan.restarts > 0 {
+        return None;
+    }
+    let had = |holder: &String| !earlier["places"]["M"][holder.as_str()].is_null();
+    let places = now["places"]["M"].as_object()?;
+    let (holder, _) = places.iter().find(|(holder, until)| !had(holder) && **until != now["probing"])?;
+    Some(format!("stands still, and {holder} takes a place without a probe"))
 }
 
 /// Every kind's latest change was reported where its policy says so, and of no other kind anything.

@@ -1,25 +1,23 @@
 //! The batch API answers some calls later: it posts outcomes in parts, some after the deadline, or has the answer when it is asked for.
 
+mod open;
+mod posting;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
-use axum::http::{Request, StatusCode};
 use fanfold::bits::Bits;
 use fanfold::ids::TaskId;
 use fanfold::policy::Way;
 use fanfold_batch_api::{Accepted, Answer, Call, CallError, Cause};
-use futures::FutureExt;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, sleep_until};
-use tower::ServiceExt;
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
+pub(crate) use self::open::Deadlines;
+pub(crate) use self::posting::keep_posting;
 use crate::api::SimulatedApi;
 use crate::check::ByTask;
-use crate::clients::{Clients, Passing};
 use crate::dice::Dice;
 use crate::lock;
 use crate::scenario::KindPlan;
@@ -51,6 +49,8 @@ pub(crate) struct LaterModel {
     pub(crate) closed: BTreeMap<(Uuid, u32), Bits>,
     /// The members that an attempt called.
     pub(crate) called: BTreeMap<(Uuid, u32), Vec<TaskId>>,
+    /// The latest attempt of each batch whose end was written down, if another one follows.
+    pub(crate) ended: BTreeMap<Uuid, u32>,
 }
 
 impl LaterModel {
@@ -156,6 +156,22 @@ impl Server {
             let post = Post { at: self.some_time(within), batch, attempt, token, members: members.to_vec() };
             lock(&sim.model).later.posts.push(post);
         }
+        members.retain(|member| member["outcome"] == "retry");
+        self.ask_again_late(call, within, token, members);
+    }
+
+    /// Members are to be called again, and somebody says so once more, some time after. By then they may be.
+    fn ask_again_late(&self, call: &Call, within: Duration, token: &str, members: Vec<Value>) {
+        let sim = &self.sim;
+        let (batch, attempt, token) = (call.batch_id, call.attempt, token.to_owned());
+        // Of dice of its own: everything else is drawn as it is without this.
+        let dice = Dice::new(sim.seed, &format!("late retries {batch} {attempt}"));
+        if members.is_empty() || !dice.chance(sim.rate(5_000)) {
+            return;
+        }
+        sim.count("batch API: a retry is posted once more");
+        let at = Instant::now() + dice.skewed(Duration::from_secs(2), within * 2);
+        lock(&sim.model).later.posts.push(Post { at, batch, attempt, token, members });
     }
 }
 
@@ -175,87 +191,4 @@ impl SimulatedApi {
         // Who asked may die over it, and then it may be too late to ask again: the answer binds nobody until it is recorded.
         self.worker.call(sim, "the batch API", &what, answer).await
     }
-}
-
-/// Posts what is to be posted, when its time comes.
-pub(crate) async fn keep_posting(clients: Arc<Clients>) {
-    loop {
-        sleep(Duration::from_millis(250)).await;
-        let posts = std::mem::take(&mut lock(&clients.cluster.sim.model).later.posts);
-        for post in posts {
-            clients.spawn(send(Arc::clone(&clients), post));
-        }
-    }
-}
-
-/// A post was not recorded.
-#[derive(Debug)]
-struct NotPosted {
-    status: StatusCode,
-    body: Value,
-}
-
-impl fmt::Display for NotPosted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.status, self.body)
-    }
-}
-
-impl Passing for NotPosted {
-    fn passing(&self) -> bool {
-        self.status == StatusCode::SERVICE_UNAVAILABLE
-    }
-}
-
-/// Sends a post until it is answered, and perhaps once more.
-async fn send(clients: Arc<Clients>, post: Post) {
-    let sim = &clients.cluster.sim;
-    sleep_until(post.at).await;
-    let ids: Vec<TaskId> = post.members.iter().filter_map(|member| member["id"].as_str()?.parse().ok()).collect();
-    {
-        let mut model = lock(&sim.model);
-        model.later.posted.extend(&ids);
-        model.counted_attempts.insert((post.batch, post.attempt));
-    }
-    loop {
-        let Some(answer) = post_once(&clients, &post).await else { return };
-        if answer["ignored"] == 0 {
-            let now = Instant::now();
-            let mut model = lock(&sim.model);
-            for (id, _) in ids.iter().zip(&post.members).filter(|(_, member)| member["outcome"] == "succeeded") {
-                model.later.recorded.entry(*id).or_insert(now);
-            }
-        }
-        let Some(pause) = clients.repeat() else { return };
-        sim.count("posts again");
-        sleep(pause).await;
-    }
-}
-
-/// Posts until there is an answer. None: it was refused, because of a stranger or a member that was named twice.
-async fn post_once(clients: &Arc<Clients>, post: &Post) -> Option<Value> {
-    let path = format!("/batches/{}/outcomes", post.batch);
-    let body = json!({ "members": post.members }).to_string();
-    let what = format!("POST {path} of attempt {}: {body}", post.attempt);
-    let token = post.token.clone();
-    let sent = clients.until_done("handle", &what, move |steps| {
-        let (path, body, token) = (path.clone(), body.clone(), token.clone());
-        async move {
-            let failed = |problem: String| NotPosted { status: StatusCode::BAD_REQUEST, body: Value::from(problem) };
-            let request = Request::post(path).header("fanfold-token", token).body(Body::from(body));
-            let request = request.map_err(|error| failed(error.to_string()))?;
-            let routes = fanfold_handle::router(Arc::clone(&steps.all.handle));
-            let answer = routes.oneshot(request).await.map_err(|error| failed(error.to_string()))?;
-            let status = answer.status();
-            let body = to_bytes(answer.into_body(), usize::MAX).await.map_err(|error| failed(error.to_string()))?;
-            let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-            match status {
-                StatusCode::OK => Ok(Some(body)),
-                StatusCode::UNPROCESSABLE_ENTITY if body["code"] == "invalid_outcomes" => Ok(None),
-                status => Err(NotPosted { status, body }),
-            }
-        }
-        .boxed()
-    });
-    sent.await.flatten()
 }

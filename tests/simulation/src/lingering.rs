@@ -1,5 +1,6 @@
 //! Leaders that wait for more tasks: what their messages and intents show of them.
 
+mod sums;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 pub(crate) use self::waits::{Enough, Waits};
+use crate::drained::is_draining;
 use crate::filled::flushes;
 use crate::lock;
 use crate::order::intended;
@@ -30,6 +32,10 @@ pub(crate) struct Told {
     since: BTreeMap<Uuid, Instant>,
     /// Those that were told to form their batches without looking whether they are to wait.
     at_once: BTreeSet<Uuid>,
+    /// For how long a leader has waited once it gets a message, by its body.
+    waited: BTreeMap<String, Duration>,
+    /// The messages that each worker got last.
+    got: BTreeMap<String, Vec<String>>,
 }
 
 impl Line {
@@ -75,7 +81,7 @@ impl Line {
             // It may have ended before the response to the drain was read.
             let record = ("PoliciesTable".to_owned(), scope.kind().unwrap_or("*").to_owned());
             let images = self.images(std::slice::from_ref(&record)).await?;
-            if images.get(&record).is_some_and(|item| is_draining(item, &scope)) {
+            if images.get(&record).is_some_and(|item| is_draining(&record, item, &scope)) {
                 return Ok(Some(scope));
             }
         }
@@ -135,16 +141,6 @@ impl Line {
         }
         Ok(())
     }
-}
-
-/// Whether the switch of a scope says that it drains.
-fn is_draining(record: &Value, scope: &Scope) -> bool {
-    let switches: Vec<Value> = serde_json::from_str(text(record, "switches")).unwrap_or_default();
-    let of_scope = |switch: &&Value| {
-        let partition = switch["partition"].as_u64().and_then(|partition| u32::try_from(partition).ok());
-        (switch["target"].as_str(), partition) == (scope.target(), scope.partition())
-    };
-    switches.iter().filter(of_scope).any(|switch| switch["state"] == "draining")
 }
 
 /// The tasks of a bundle that wait.

@@ -176,8 +176,11 @@ pub(crate) struct Model {
     tried_in_parts: BTreeMap<TaskId, u32>,
     /// Members of an attempt that got no answer, by batch and attempt.
     unanswered: BTreeMap<(Uuid, u32), Vec<TaskId>>,
-    /// The same, by batch, once the end of that attempt was written down: they are called again as they are.
+    /// The same, by batch, once the end of that attempt was written down, or the next call came without that. They are
+    /// called again as they are, also after faults that may pass.
     repeated: BTreeMap<Uuid, Vec<TaskId>>,
+    /// Attempts that were answered with a fault that may pass, by batch and attempt.
+    passing: BTreeSet<(Uuid, u32)>,
     /// Members of the latest call of a batch, until its end is written down: whoever calls next repeats it.
     pending: BTreeMap<Uuid, Vec<TaskId>>,
     /// When attempts began, by batch and number.
@@ -265,9 +268,11 @@ impl Model {
         scoped && !said.succeeded && matches!(id, TaskId::Item(item) if self.may_be_missing(item))
     }
 
-    /// Whether users want it called again as an item of another fan-out, so that this one may have its key: it did not succeed.
+    /// Whether users want it called again, as an item of another fan-out or because they reset it, so that another task
+    /// may have its key: it did not succeed.
     pub(crate) fn may_be_reissued(&self, id: &TaskId) -> bool {
-        matches!(id, TaskId::Item(item) if self.reissuing.contains(&item.fanout)) && !self.recorded.contains(id)
+        let reissued = matches!(id, TaskId::Item(item) if self.reissuing.contains(&item.fanout));
+        (reissued || self.control.resets.contains_key(id)) && !self.recorded.contains(id)
     }
 
     /// Whether a call with a task reached the batch API.

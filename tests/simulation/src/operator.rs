@@ -15,6 +15,7 @@ use crate::clients::{Clients, Passing};
 use crate::dice::Dice;
 use crate::faults::LATE_MAX;
 use crate::lock;
+use crate::resets::reset_tasks;
 
 impl Passing for ControlError {
     fn passing(&self) -> bool {
@@ -26,9 +27,11 @@ impl Passing for ControlError {
     }
 }
 
-/// Pauses scopes in which there is something to do, one after the other, until faults stop.
+/// Pauses scopes in which there is something to do, one after the other, until faults stop. Another operator resets
+/// tasks meanwhile.
 pub(crate) async fn pause_scopes(clients: Arc<Clients>) {
     let sim = Arc::clone(&clients.cluster.sim);
+    clients.spawn(reset_tasks(Arc::clone(&clients)));
     let dice = Dice::new(sim.seed, "operator");
     let mut used = BTreeSet::new();
     while !sim.healed() {
@@ -54,9 +57,10 @@ pub(crate) async fn pause_scopes(clients: Arc<Clients>) {
     }
 }
 
-/// Cancels tasks now and then, and lists lanes.
+/// Cancels tasks now and then, and lists lanes. Another operator resets tasks meanwhile.
 pub(crate) async fn cancel_tasks(clients: Arc<Clients>) {
     let sim = Arc::clone(&clients.cluster.sim);
+    clients.spawn(reset_tasks(Arc::clone(&clients)));
     let dice = Dice::new(sim.seed, "cancels");
     while !sim.healed() {
         sleep(dice.skewed(Duration::from_secs(1), Duration::from_secs(90))).await;
@@ -91,7 +95,8 @@ fn scope(clients: &Clients, dice: &Dice) -> Option<Scope> {
     Some(dice.pick(&[all, kind.clone(), kind, target.clone(), target, lane.clone(), lane]))
 }
 
-async fn pause(clients: &Clients, scope: &Scope) {
+/// Pauses a scope.
+pub(crate) async fn pause(clients: &Clients, scope: &Scope) {
     let asked = scope.clone();
     let what = format!("POST /pause {scope}");
     let pause = clients.until_done("api", &what, move |steps| {
@@ -103,7 +108,8 @@ async fn pause(clients: &Clients, scope: &Scope) {
     }
 }
 
-async fn resume(clients: &Clients, scope: &Scope) {
+/// Resumes a scope.
+pub(crate) async fn resume(clients: &Clients, scope: &Scope) {
     lock(&clients.cluster.sim.model).control.paused.remove(scope);
     let asked = scope.clone();
     let what = format!("POST /resume {scope}");

@@ -18,7 +18,7 @@ use crate::wire::Line;
 /// A lane in which more waits is not looked at: the index that lags may cut off its page.
 const LOOKED_AT: usize = 60;
 
-/// What leaders had seen when they wrote their intents.
+/// What leaders had seen when they wrote their intents, and when sweeps began.
 #[derive(Debug, Default)]
 pub(crate) struct Looks {
     /// When an invocation looked at a lane first, and how often it did.
@@ -26,6 +26,8 @@ pub(crate) struct Looks {
     /// When an invocation read a bundle first.
     read: BTreeMap<String, BTreeMap<String, Instant>>,
     intents: BTreeMap<String, Rests>,
+    /// When the first sweep began that asked for other switches, by what it asked for.
+    pub(crate) switching: BTreeMap<String, Instant>,
 }
 
 /// What the intent of a batch rests on, whoever wrote it.
@@ -62,15 +64,19 @@ fn bytes(item: &Value, name: &str) -> Vec<u8> {
 }
 
 impl Line {
-    /// Remembers when a leader looks at its lane, and what its intent rests on.
+    /// Looks at a request before it is made. Remembers when a leader looks at its lane, and what its intent rests on.
     pub(crate) fn looks(&self, request: &Request, who: &str) {
+        self.adds_up(request);
+        self.sweeps(request, who);
+        // A leader that does not look at its lane is held to what the index showed when its invocation began.
+        let begun = lock(&self.sim.heeding).knows_switches_of(who).map(|begun| (begun, 0));
         let mut looks = lock(&self.sim.looks);
         let body = &request.body;
         if request.operation == "Query" && body["IndexName"] == "pending" && body["ExclusiveStartKey"].is_null() {
             let lane = text(&body["ExpressionAttributeValues"], ":key").to_owned();
             looks.looked.entry((who.to_owned(), lane)).or_insert((Instant::now(), 0)).1 += 1;
         } else if let Some((batch, lane, _)) = intended(request)
-            && let Some((looked, times)) = looks.looked.get(&(who.to_owned(), lane.to_owned())).copied()
+            && let Some((looked, times)) = looks.looked.get(&(who.to_owned(), lane.to_owned())).copied().or(begun)
         {
             // One that looks several times has several messages for the lane: what it read for which is not known.
             let read = looks.read.get(who).filter(|_| times == 1).cloned().unwrap_or_default();
@@ -96,10 +102,11 @@ impl Line {
             return Ok(());
         }
         let then = looked.checked_sub(self.sim.plan.index_lag).unwrap_or(looked);
-        let seen = |(record, _): &(&Record, &Value)| {
+        let seen = |(record, item): &(&Record, &Value)| {
             let lag = lock(&self.sim.lag);
             let waited = |moment| lag.at(record, moment).is_none_or(|was| was.as_ref().is_some_and(waits));
-            waited(then) || read.get(&record.1).is_some_and(|at| waited(*at))
+            // What was reissued for small batches has no room in each.
+            item["at_most"].is_null() && (waited(then) || read.get(&record.1).is_some_and(|at| waited(*at)))
         };
         let taken: BTreeSet<String> = members.ids().iter().map(ToString::to_string).collect();
         let left = waiting.iter().filter(seen).flat_map(|(record, item)| tasks(record, item));
@@ -120,7 +127,16 @@ impl Line {
             "TableName": "TasksTable", "IndexName": "pending", "KeyConditionExpression": "pending = :lane",
             "ExpressionAttributeValues": {":lane": {"S": lane}},
         });
-        let shown = self.raw("Query", &query).await?.body;
+        self.waiting("Query", &query).await
+    }
+
+    /// The records that wait of those that an index shows, as they are.
+    pub(crate) async fn waiting(
+        &self,
+        operation: &str,
+        asked: &Value,
+    ) -> Result<BTreeMap<Record, Value>, ConnectorError> {
+        let shown = self.raw(operation, asked).await?.body;
         let shown = shown["Items"].as_array().into_iter().flatten();
         let records: Vec<Record> = shown.map(|item| ("TasksTable".to_owned(), key_of("TasksTable", item))).collect();
         let mut images = self.images(&records).await?;
@@ -165,7 +181,7 @@ fn tasks((_, id): &Record, item: &Value) -> Vec<String> {
 }
 
 /// When a record was registered: the head start is in what the index sorts by, before the point, and after it in millionths.
-fn created_at(item: &Value) -> u64 {
+pub(crate) fn created_at(item: &Value) -> u64 {
     let number = item["rank"]["N"].as_str().unwrap_or("");
     let (from, parts) = number.split_once('.').unwrap_or((number, "0"));
     let seconds = format!("{parts:0<6}").parse::<u64>().unwrap_or(0);

@@ -1,5 +1,6 @@
-//! Pauses, as workers have to know of them: those that began some time after the response to a pause send no message about its
-//! lanes, and intend no batch of them. And who wakes a lane that is resumed.
+//! Pauses, as workers have to know of them: those that began some time after the response to a pause send no message
+//! about its lanes, and intend no batch of them, and the end of a batch leads none of them on. And who wakes a lane that
+//! is resumed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,10 +8,12 @@ use std::time::Duration;
 use fanfold::control::Scope;
 use fanfold::lane::Lane;
 use fanfold::limits::POLICY_CACHE_MAX;
+use fanfold::store::locks::is_lane;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::faults::Fault;
+use crate::later::Deadlines;
 use crate::lock;
 use crate::order::intended;
 use crate::request::{Request, queue_of};
@@ -28,6 +31,10 @@ pub(crate) struct Heeding {
     blind: BTreeSet<String>,
     /// When the last election was asked for, by lane.
     woken: BTreeMap<Lane, Instant>,
+    /// When an invocation took a batch out of a lane's flight, first: right before that it read the lane's switches.
+    left: BTreeMap<(String, Lane), Instant>,
+    /// The open calls that invocations wrote of.
+    pub(crate) deadlines: Deadlines,
 }
 
 impl Heeding {
@@ -53,34 +60,54 @@ impl Heeding {
 impl Line {
     /// Looks at a request before it is made.
     pub(crate) fn heeds(&self, request: &Request, who: &str, step: &str) {
+        self.comes_back(request, who);
         let begun = *lock(&self.sim.heeding).begun.entry(who.to_owned()).or_insert_with(Instant::now);
-        let lanes = match (queue_of(&request.body), step) {
+        let (lanes, knows) = match (queue_of(&request.body), step) {
             (queue @ ("ElectQueue" | "GroupQueue"), _) => {
                 let lanes = lanes_in(request);
                 if queue == "ElectQueue" {
                     let now = Instant::now();
                     lock(&self.sim.heeding).woken.extend(lanes.iter().map(|lane| (lane.clone(), now)));
                 }
-                if matches!(step, "register" | "produce" | "elect") { lanes } else { Vec::new() }
+                (if matches!(step, "register" | "produce" | "elect") { lanes } else { Vec::new() }, begun)
             }
             (_, "group") => {
                 let intended = intended(request).filter(|(_, _, members)| !members.is_empty());
-                intended.and_then(|(_, lane, _)| lane.parse().ok()).into_iter().collect()
+                (intended.and_then(|(_, lane, _)| lane.parse().ok()).into_iter().collect(), begun)
             }
+            (_, "handle") => match self.led_on(request, who) {
+                Some((lane, left)) => (vec![lane], left),
+                None => return,
+            },
             _ => return,
         };
         if lock(&self.sim.heeding).blind.contains(who) {
             return;
         }
-        for (lane, scope) in self.paused_before(&lanes, begun) {
+        for (lane, scope) in self.paused_before(&lanes, knows) {
             self.sim.violate(format!("{who} works on lane {lane}, although {scope} is paused: {}", request.names));
         }
     }
 
-    /// The lanes that an invocation must know to be paused.
-    fn paused_before(&self, lanes: &[Lane], begun: Instant) -> Vec<(Lane, Scope)> {
+    /// The lane in which this request makes the next batch the leader, since one has ended; and when its worker had just
+    /// read the lane's switches: others may have paused the lane since.
+    fn led_on(&self, request: &Request, who: &str) -> Option<(Lane, Instant)> {
+        let (_, key) = request.writes.first().filter(|(table, key)| table == "LocksTable" && is_lane(key))?;
+        let name = (who.to_owned(), key.parse::<Lane>().ok()?);
+        let mut heeding = lock(&self.sim.heeding);
+        let change = request.body["UpdateExpression"].as_str().unwrap_or("");
+        if change.contains("DELETE #in_flight") {
+            heeding.left.entry(name.clone()).or_insert_with(Instant::now);
+        }
+        let leads = !request.body["ExpressionAttributeValues"][":max"].is_null();
+        let left = heeding.left.get(&name).filter(|_| leads).copied()?;
+        Some((name.1, left))
+    }
+
+    /// The lanes that an invocation must know to be paused: it knows the switches as they were at that moment.
+    fn paused_before(&self, lanes: &[Lane], knows: Instant) -> Vec<(Lane, Scope)> {
         let model = lock(&self.sim.model);
-        let paused = |scope: &Scope| model.control.paused.get(scope).is_some_and(|since| *since + KNOWN_WITHIN < begun);
+        let paused = |scope: &Scope| model.control.paused.get(scope).is_some_and(|since| *since + KNOWN_WITHIN < knows);
         let paused = |lane: &Lane| Some((lane.clone(), Scope::of(lane).into_iter().find(paused)?));
         lanes.iter().filter_map(paused).collect()
     }

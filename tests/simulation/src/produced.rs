@@ -1,8 +1,10 @@
 //! Fan-outs that fetch their tasks themselves: their users, and what is known of them.
 
 mod again;
+mod beside;
 mod check;
 mod plan;
+mod reissue;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,15 +19,18 @@ use fanfold::store::producers::decompress;
 use fanfold::tracking::page_groups;
 use fanfold_produce::{SourceAnswer, SourceError, SourceRequest};
 use futures::FutureExt;
+use futures::future::join;
 use serde_json::Value;
 use uuid::Uuid;
 
 pub(crate) use self::check::check;
 pub(crate) use self::plan::ProducedPlan;
 use crate::clients::{Clients, Passing};
+use crate::dice::Dice;
+use crate::faults::LATE_MAX;
 use crate::lock;
 use crate::model::{FanoutModel, Model};
-use crate::objects::page_of;
+use crate::objects::{Texts, page_of};
 use crate::producer::cancel;
 use crate::request::{Request, text};
 use crate::shares::share;
@@ -43,9 +48,13 @@ pub(crate) struct Produced {
     picks: bool,
     by_position: bool,
     strict: Option<Tolerance>,
-    text: Option<String>,
+    texts: Option<Texts>,
     /// The fan-out whose items it reissues.
     of: Option<Uuid>,
+    /// How many members a batch with an item of it may have, if it is a reissue for small batches.
+    max_batch: Option<usize>,
+    /// Whether a further reissue of it was refused after the latest one was cut short: nothing is left to reissue.
+    nothing_left: bool,
     /// The items of each page, by partition and number: of those that were written down, or, of objects, of all there will be.
     pages: BTreeMap<(u32, u64), Vec<ItemId>>,
 }
@@ -64,8 +73,33 @@ pub(crate) async fn user(clients: Arc<Clients>, plan: ProducedPlan) {
     let plan = ProducedPlan { strict, ..plan };
     let Some(id) = open(&clients, &plan).await else { return };
     clients.spawn(cancel(Arc::clone(&clients), plan.cancel, id));
-    resume(&clients, id, |clients| clients.cluster.sim.healed()).await;
+    let calm: fn(&Clients) -> bool = |clients| clients.cluster.sim.healed();
+    join(resume(&clients, id, calm), change_key(&clients, &plan, id)).await;
+    if plan.own.is_some() {
+        // By then the key is put back.
+        resume(&clients, id, calm).await;
+    }
     again::user(&clients, &plan, id).await;
+}
+
+/// Stores the other policy of the kind of its rows once some were shared out by the first one, and puts that one back
+/// after a while. Meanwhile its partitions fail.
+async fn change_key(clients: &Clients, plan: &ProducedPlan, id: Uuid) {
+    let sim = &clients.cluster.sim;
+    let Some([(_, first), (_, other)]) = plan.own.as_ref().map(|own| &own.versions[..]) else { return };
+    // With another key from the beginning on, that one would count.
+    while !lock(&sim.model).has_items(id) {
+        if sim.healed() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    sim.count("keys of policies changed");
+    clients.put_policy(other.clone()).await;
+    // A write whose answer was lost may be applied after its end.
+    let dice = Dice::new(sim.seed, &format!("{} by another key", plan.name));
+    tokio::time::sleep(dice.skewed(LATE_MAX * 2, Duration::from_secs(120))).await;
+    clients.put_policy(first.clone()).await;
 }
 
 /// Lets its producer go on when it failed, until its fan-out is not open any more, or for a while once it is to be `calm`.
@@ -109,8 +143,8 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
             ..FanoutModel::default()
         };
         model.fanouts.insert(id, fanout);
-        let ProducedPlan { rows, partitions, picks, by_position, kept, strict, text, .. } = plan.clone();
-        let produced = Produced { rows, partitions, picks, by_position, strict, text, ..Produced::default() };
+        let ProducedPlan { rows, partitions, picks, by_position, kept, strict, texts, .. } = plan.clone();
+        let produced = Produced { rows, partitions, picks, by_position, strict, texts, ..Produced::default() };
         model.produced.insert(id, produced);
         if by_position && !kept {
             (0..partitions).for_each(|partition| model.expect_pages(id, partition, partitions));
@@ -136,6 +170,11 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
 }
 
 impl Model {
+    /// Whether a page with items of a fan-out was written down.
+    fn has_items(&self, fanout: Uuid) -> bool {
+        self.produced.get(&fanout).is_some_and(|produced| produced.pages.values().any(|items| !items.is_empty()))
+    }
+
     /// The rows that a source has for a question.
     pub(crate) fn rows_for(&self, ask: &SourceRequest) -> Vec<Value> {
         let Some(produced) = self.produced.get(&ask.fanout) else { return Vec::new() };
@@ -162,8 +201,8 @@ impl Model {
 
     /// A page of an object: the same whenever it is asked for.
     pub(crate) fn fixed_page(&self, ask: &SourceRequest) -> Result<SourceAnswer, SourceError> {
-        match self.produced.get(&ask.fanout).and_then(|produced| produced.text.as_ref()) {
-            Some(text) => page_of(text, ask),
+        match self.produced.get(&ask.fanout).and_then(|produced| produced.texts.as_ref()) {
+            Some(texts) => page_of(texts, ask),
             None => SourceAnswer::read(fixed_page(&self.rows_for(ask), ask).to_string().as_bytes(), ask),
         }
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use fanfold::ids::{ItemGroup, ItemId, TaskId, derived, expand};
 use fanfold::messages::{AckRequest, TaskRequest};
 use fanfold::policy::{Destination, NoticesQueue};
-use fanfold::registering::RegisterError;
 use fanfold::tracking::{FanoutTask, OpenRequest, TrackingError};
 use futures::FutureExt;
 use serde_json::json;
@@ -16,6 +15,7 @@ use uuid::Uuid;
 use crate::clients::Clients;
 use crate::lock;
 use crate::model::FanoutModel;
+use crate::opening::{open_late, opening};
 use crate::scenario::{FanoutPlan, Seal};
 use crate::shapes::entries;
 use crate::work::task;
@@ -31,27 +31,18 @@ pub(crate) async fn open(clients: &Arc<Clients>, plan: &FanoutPlan) -> Option<(U
     // A user who gives up leaves tasks that only a sweep has registered.
     let tries = if plan.brings && clients.dice.chance(3_000) { 1 } else { usize::MAX };
     let mut first: Option<Vec<ItemGroup>> = None;
+    let what = format!("POST /fanouts {key}: {} items, seal: {}", plan.items, request.seal);
+    let call = opening(request, key);
     for _ in 0..1 + usize::from(clients.repeat().is_some()) {
-        let call = |request: &OpenRequest, key: &str| {
-            let (request, key) = (request.clone(), key.to_owned());
-            move |steps: Arc<crate::steps::Steps>| {
-                let (request, key) = (request.clone(), key.clone());
-                async move {
-                    let opened = steps.producing.open(&steps.tracking, request, Some(&key)).await?;
-                    steps.registrar.register_opened(std::slice::from_ref(&opened.fanout)).await?;
-                    Ok::<_, RegisterError>(opened)
-                }
-                .boxed()
-            }
-        };
-        let what = format!("POST /fanouts {key}: {} items, seal: {}", plan.items, request.seal);
-        let opened = clients.until_tired(tries, "api", &what, call(&request, &key)).await?;
+        let opened = clients.until_tired(tries, "api", &what, call.clone()).await?;
         if opened.fanout.id != id || first.as_ref().is_some_and(|first| *first != opened.groups) {
             clients.cluster.sim.violate(format!("{what} answered another fan-out: {opened:?}"));
         }
         first = Some(opened.groups);
     }
-    let items: Vec<ItemId> = expand(id, &first.unwrap_or_default()).collect();
+    let groups = first.unwrap_or_default();
+    let items: Vec<ItemId> = expand(id, &groups).collect();
+    open_late(clients, what, (id, groups), call);
     if plan.brings {
         if let Some(fanout) = lock(&clients.cluster.sim.model).fanouts.get_mut(&id) {
             fanout.opened = true;

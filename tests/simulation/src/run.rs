@@ -277,6 +277,7 @@ async fn deliver(cluster: &Cluster, name: &str, lease: crate::cluster::Lease, re
     let ids: Vec<&str> = received.iter().map(|delivery| delivery.message_id.as_str()).collect();
     let step = step_name(name);
     sim.trace.line(step, &format!("gets {}", ids.join(" ")));
+    lock(&sim.told).gets(&cluster.worker(&lease).name, &received);
     let (handed, of) = (received.clone(), name.to_owned());
     let run = cluster
         .run(lease, step, queue.timeout, move |steps| async move { steps.behind(&of).deliver(handed).await }.boxed());

@@ -1,6 +1,7 @@
 //! What users do in a run: policies and their changes, fan-outs, tasks. All of it follows from the seed.
 
 mod fanouts;
+mod rush;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -92,6 +93,10 @@ impl Scenario {
         }
         let dice = Dice::new(seed, "told");
         scenario.fanouts.iter_mut().for_each(|plan| plan.choose(&dice));
+        let dice = Dice::new(seed, "rush");
+        if !quiet && dice.chance(800) {
+            scenario.rush(&dice);
+        }
         // Where a kind hangs, nothing else is to delay the others.
         if !quiet {
             scenario.produced = ProducedPlan::draw(seed, &scenario.kinds, busy);
@@ -173,6 +178,11 @@ impl Scenario {
         lines
     }
 
+    /// The kinds that users have tasks of, and those of the rows of one source.
+    pub(crate) fn all_kinds(&self) -> impl Iterator<Item = &KindPlan> {
+        self.kinds.iter().chain(self.produced.iter().filter_map(ProducedPlan::own_kind))
+    }
+
     /// What holds for each kind, whichever version of its policy counts.
     pub(crate) fn kind_models(&self) -> BTreeMap<String, KindModel> {
         let model = |plan: &KindPlan| {
@@ -185,7 +195,8 @@ impl Scenario {
                 max_in_flight: policies().map(|policy| policy.max_in_flight as usize).max().unwrap_or(0),
                 max_attempts: first.max_attempts,
                 backoff: Backoff::from(&first.backoff),
-                keyed: first.key.is_some(),
+                // Where the key is changed, no two tasks have one.
+                keyed: first.key.is_some() && policies().all(|policy| policy.key == first.key),
                 partitions: first.partitions,
                 scope: first.scope.clone(),
                 releases: first.key_after_failure == KeyAfterFailure::Release,
@@ -199,7 +210,7 @@ impl Scenario {
             };
             (first.kind.clone(), model)
         };
-        self.kinds.iter().map(model).collect()
+        self.all_kinds().map(model).collect()
     }
 }
 

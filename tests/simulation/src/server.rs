@@ -70,7 +70,8 @@ impl Server {
         });
         let what = format!("the answer for {}, attempt {}", call.batch_id, call.attempt);
         let fault = gate.pass(&worker.name, Touches::outside(Sort::Answer, &what)).await.fault;
-        let body = self.outcomes(call);
+        let refused = call.attempt == 1 && call.members.iter().any(is_refused);
+        let body = if refused { String::new() } else { self.outcomes(call) };
         gate.called(&format!("{what} {fault:?}"));
         gate.heard(&worker.name, &format!("{what} {fault:?}"), None);
         if fault == Fault::CrashAfter {
@@ -79,6 +80,7 @@ impl Server {
         lock(&self.sim.model).working.end(number);
         match fault {
             Fault::LostAfter => Err(CallError::new(Cause::Silence, "the answer was lost")),
+            _ if refused => Err(CallError::new(Cause::Status(503), "503")),
             _ => Answer::read(body.as_bytes(), call),
         }
     }
@@ -280,4 +282,9 @@ impl Server {
         said.succeeded |= succeeded;
         said.failed |= !succeeded;
     }
+}
+
+/// Whether the first call of a small case's batch is refused, as everybody's is, because of this member.
+fn is_refused(member: &CallMember) -> bool {
+    member.content.get().contains("\"refused\":true")
 }

@@ -131,6 +131,8 @@ impl Line {
             }
             self.in_order(request).await?;
             self.has_enough(request);
+            self.in_small_batches(request).await?;
+            self.drained(request, &before).await?;
             let responses = reply.body["Responses"].as_array();
             let after = self.stands(request).await?;
             for (at, record) in request.writes.iter().enumerate() {

@@ -4,7 +4,7 @@ use aws_smithy_types::base64;
 use fanfold::bits::Bits;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::lane::Lane;
-use fanfold::limits::{IDLE_OPEN, IDLE_SEALED};
+use fanfold::limits::{IDLE_OPEN, IDLE_SEALED, KEY_RETENTION, RETENTION};
 use fanfold::masks::Masks;
 use fanfold::store::fanouts::Tolerance;
 use fanfold::store::places::Party;
@@ -48,7 +48,7 @@ pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, 
                 let decided = || fails(sim, key, &earlier, now).or_else(|| expires(sim, key, &earlier, now));
                 fanout(&earlier, now).or_else(decided)
             };
-            changed.or_else(|| listed::entry(now))
+            changed.or_else(|| listed::entry(now)).or_else(|| kept(now))
         }
         "GroupsTable" => group(&earlier, now),
         "ProducersTable" => crate::produced::transition(&earlier, now),
@@ -145,11 +145,14 @@ fn claims(bundle: &Value) -> Option<Masks> {
     Masks::unpack(&base64::decode(bundle["claims"]["B"].as_str().unwrap_or("")).ok()?).ok()
 }
 
-/// A task is in one batch, or in one bundle until that is dead.
+/// A task is in one batch, or in one bundle until that is dead. One that waits on its own does not expire.
 fn task(earlier: &Value, now: &Value) -> Option<String> {
     let moved = !now["bundle"].is_null() && earlier["bundle"] != now["bundle"];
     let claimed = moved || !earlier["batch"].is_null() && earlier["batch"] != now["batch"];
     let dropped = ["duplicate", "cancelled"].contains(&text(earlier, "status")) && earlier != now;
+    if text(now, "status") == "created" && !now["ttl"].is_null() {
+        return Some("waits on its own, and expires".to_owned());
+    }
     (claimed || dropped || earlier["digest"] != now["digest"]).then(|| "changed hands".to_owned())
 }
 
@@ -219,6 +222,16 @@ fn fanout(earlier: &Value, now: &Value) -> Option<String> {
         return Some("changed after it ended".to_owned());
     }
     within(earlier, now, "pending", "got bits back").or_else(|| within(now, earlier, "missing_items", "found items"))
+}
+
+/// A header is kept for two weeks from its end, and for twelve if it was cut short: its tasks may wait for so long, and
+/// must not be called. Before its end it does not expire. Both times are of one clock.
+fn kept(now: &Value) -> Option<String> {
+    let number = |name: &str| now[name]["N"].as_str().and_then(|number| number.parse::<u64>().ok());
+    let least = if text(now, "state") == "completed" { RETENTION } else { KEY_RETENTION };
+    let until = number("ended_at").map(|ended_at| ended_at / 1_000 + least.as_secs());
+    let right = number("ttl").is_some() == until.is_some() && number("ttl") >= until;
+    (!right).then(|| "is not kept for as long as it must be".to_owned())
 }
 
 /// A fan-out expires by the clock of the worker that decides it: no sooner after the last change of its header than it may be idle in

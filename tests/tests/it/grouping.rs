@@ -5,6 +5,7 @@ mod elections;
 mod leaders;
 mod lost;
 mod registering;
+mod sizes;
 
 use std::time::Duration;
 

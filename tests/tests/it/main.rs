@@ -43,6 +43,7 @@ mod queued;
 mod reissues;
 mod released;
 mod reliability;
+mod request_budgets;
 mod results;
 mod retention;
 mod scaling;

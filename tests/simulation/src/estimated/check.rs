@@ -19,6 +19,20 @@ pub(crate) fn may_be_over(asked: &EstimatedModel) -> bool {
     asked.sealing || asked.cancelling || asked.tolerated.is_some() || asked.idle_limit.is_some()
 }
 
+/// Whether what was answered with a fan-out has counted for certain. What adds is refused if it does not count. What only
+/// counts items as done may count nothing if the fan-out is over.
+pub(crate) fn has_counted([add, ..]: [u32; 3], fanout: &Fanout) -> bool {
+    add > 0 || !(fanout.ended() || fanout.nothing_left())
+}
+
+/// How many are missing: those that were added and not done when it was cut short, whichever way.
+fn missing(state: FanoutState, total: u64, done: u64) -> u64 {
+    match state {
+        FanoutState::Cancelled | FanoutState::Failed | FanoutState::Expired => total.saturating_sub(done),
+        FanoutState::Open | FanoutState::Sealed | FanoutState::Completed => 0,
+    }
+}
+
 fn exceeded(asked: &EstimatedModel, failed: u64, total: u64) -> bool {
     match asked.tolerated {
         None => false,
@@ -86,7 +100,7 @@ pub(crate) fn again(sim: &Sim, worker: &str, request: &Request) -> Option<String
 /// What is wrong with the notice of an end, given the header that it is of.
 pub(crate) fn notice(end: &FanoutEnded, header: &Value) -> Option<String> {
     let [total, done, failed] = ["total", "done", "failed"].map(|name| number(header, name));
-    let missing = if end.state.cut_short() { total.saturating_sub(done) } else { 0 };
+    let missing = missing(end.state, total, done);
     let right = [end.total, end.succeeded, end.failed, end.missing] == [total, done - failed, failed, missing];
     (!right).then(|| format!("an estimated fan-out ended as {end:?} by its notice, its header is {header}"))
 }
@@ -99,10 +113,12 @@ pub(crate) fn shown(model: &Model, body: &Value) -> Option<String> {
         return Some("is no fan-out of a user".to_owned());
     };
     let counts = ["total", "done", "failed"].map(number);
+    let state: Option<FanoutState> = body["state"].as_str().and_then(|state| state.parse().ok());
     let beyond = !asked.by_queue && (0..3).any(|at| counts[at] > asked.most[at]);
     if beyond
         || counts[2] > counts[1]
         || number("succeeded") != counts[1] - counts[2]
+        || state.is_none_or(|state| number("missing") != missing(state, counts[0], counts[1]))
         || body["progress"] != "estimated"
     {
         return Some(format!("is not what was counted: {asked:?}"));
@@ -153,8 +169,10 @@ fn wrong_notice(model: &Model, id: Uuid, asked: &EstimatedModel, fanout: &Fanout
     let notice = model.notices.get(&derived::end_notice(id));
     let gone = model.hooks.gone(&derived::end_notice(id)) && fanout.notice.given_up.is_some();
     let right = |notice: &Notice| {
-        let end = notice.event.end();
-        end.is_some_and(|end| *end == FanoutEnded::of(fanout) && end.user_key.as_ref() == Some(&asked.user_key))
+        notice.event.end().is_some_and(|end| {
+            let left = end.missing == missing(fanout.state, fanout.total, fanout.done);
+            left && *end == FanoutEnded::of(fanout) && end.user_key.as_ref() == Some(&asked.user_key)
+        })
     };
     let delivered = fanout.notice.delivered.is_some() || gone;
     (wanted != notice.is_some() || !notice.is_none_or(right) || wanted != delivered).then_some("was reported otherwise")

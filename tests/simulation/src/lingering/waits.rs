@@ -19,6 +19,8 @@ const APART_WHILE_FEW: u32 = 4;
 pub(crate) struct Waits {
     /// How long one waits at most before it looks at its lane again.
     pub(crate) look: Duration,
+    /// How long one waits at most, however often it looks.
+    pub(crate) longest: Duration,
     /// Until when one waits for members, where nothing else decides that.
     pub(crate) enough: Option<Enough>,
 }
@@ -37,7 +39,11 @@ impl Waits {
             let members = all.iter().map(|enough| enough.members).min()?;
             Some(Enough { members, wait: all.iter().map(|enough| enough.wait).min()? })
         });
-        Self { look: policies.map(look).max().unwrap_or_default(), enough: least }
+        Self {
+            look: policies.clone().map(look).max().unwrap_or_default(),
+            longest: policies.map(longest).max().unwrap_or_default(),
+            enough: least,
+        }
     }
 }
 
@@ -45,10 +51,20 @@ fn counts(policy: &Policy) -> bool {
     policy.min_batch.is_some_and(|least| least > 1)
 }
 
+/// For how long a leader with too few members waits on after its linger.
+fn few(policy: &Policy) -> Option<Duration> {
+    policy.min_batch_wait.map(|wait| wait.0).filter(|_| counts(policy))
+}
+
+/// How long a leader waits at most in all.
+fn longest(policy: &Policy) -> Duration {
+    policy.linger.0 + few(policy).unwrap_or_default()
+}
+
 /// How long a leader waits at most before it looks again.
 fn look(policy: &Policy) -> Duration {
     let (linger, quiet) = (policy.linger.0, policy.quiet.map(|quiet| quiet.0));
-    let few = policy.min_batch_wait.map(|wait| wait.0).filter(|_| counts(policy));
+    let few = few(policy);
     let mut look = quiet.unwrap_or(linger);
     if quiet.is_some_and(|quiet| quiet < Duration::from_secs(1)) {
         look = look.max(APART).max(linger / APART_OF_WAITED);
@@ -101,6 +117,17 @@ mod tests {
             (json!({"linger": 3, "min_batch": 1, "min_batch_wait": 9}), 3_000),
         ] {
             assert_eq!(look(&policy(&changes)), Duration::from_millis(millis), "{changes}");
+        }
+    }
+
+    #[test]
+    fn all_waits_together_are_the_linger_and_the_wait_for_members() {
+        for (changes, millis) in [
+            (json!({"linger": 60, "quiet": 5}), 60_000),
+            (json!({"linger": 3, "quiet": 1, "min_batch": 2, "min_batch_wait": 9}), 12_000),
+            (json!({"linger": "50ms", "min_batch": 1, "min_batch_wait": 9}), 50),
+        ] {
+            assert_eq!(longest(&policy(&changes)), Duration::from_millis(millis), "{changes}");
         }
     }
 

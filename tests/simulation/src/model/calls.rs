@@ -64,7 +64,12 @@ impl Model {
                 with(true).difference(&with(false)).copied().filter(called).collect()
             }
             Ok(Answer::Later(_)) => return,
-            Err(error) if error.cause.answered() => return,
+            Err(error) if error.cause.answered() => {
+                if error.retriable || error.cause.concerns_every_batch() {
+                    self.passing.insert((call.batch_id, call.attempt));
+                }
+                return;
+            }
             Err(_) => {
                 let members = call.members.iter().map(|member| member.id).collect();
                 self.unanswered.insert((call.batch_id, call.attempt), members);
@@ -90,14 +95,18 @@ impl Model {
         (!right).then(|| format!("task {id} succeeded in batch {batch}, and its result is {shown:?}"))
     }
 
-    /// The end of an attempt was written down.
+    /// The end of an attempt was written down, and another one follows.
     pub(crate) fn recorded(&mut self, batch: Uuid, attempt: u32) {
         self.pending.remove(&batch);
         self.recorded.extend(self.worked.remove(&(batch, attempt)).into_iter().flatten());
+        let ended = self.later.ended.entry(batch).or_default();
+        *ended = attempt.max(*ended);
         match self.unanswered.remove(&(batch, attempt)) {
-            Some(members) => self.repeated.insert(batch, members),
-            None => self.repeated.remove(&batch),
-        };
+            Some(members) => drop(self.repeated.insert(batch, members)),
+            // This says nothing of an earlier call that may have worked: in parts its members would have other keys.
+            None if self.passing.contains(&(batch, attempt)) => {}
+            None => drop(self.repeated.remove(&batch)),
+        }
     }
 
     /// Whether a call got no answer, or none that its worker knows.
@@ -105,7 +114,8 @@ impl Model {
         self.unanswered.contains_key(&(batch, attempt))
     }
 
-    /// Whether a call is for some of the members of a call that got no answer, or whose end nobody wrote down, and not for all.
+    /// Whether a call is for some of the members of a call that got no answer, or whose end nobody wrote down, and not
+    /// for all: of the call before it, or of an earlier one with nothing but faults that may pass since.
     fn not_repeated(&self, call: &Call) -> Option<String> {
         let before = self.pending.get(&call.batch_id).or_else(|| self.repeated.get(&call.batch_id))?;
         let called = |id: &TaskId| call.members.iter().any(|member| member.id == *id);
@@ -140,7 +150,11 @@ impl Model {
         problems.extend(self.kinds.get(&call.kind).and_then(|kind| kind.filling.exceeded(call)));
         self.later.called.insert((call.batch_id, call.attempt), members.clone());
         problems.extend(self.wrongly_keyed(request, members));
-        self.pending.insert(call.batch_id, call.members.iter().map(|member| member.id).collect());
+        let members = call.members.iter().map(|member| member.id).collect();
+        if let Some(lost) = self.pending.insert(call.batch_id, members) {
+            // Nobody wrote down how the call before this one ended, so it may have worked.
+            self.repeated.insert(call.batch_id, lost);
+        }
         problems.extend(call.members.iter().flat_map(|member| self.member_called(call, member)));
         problems
     }

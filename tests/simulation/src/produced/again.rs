@@ -4,20 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanfold::ids::{TaskId, derived};
-use fanfold::producing::{ReissueError, ReissueRequest};
+use fanfold::ids::TaskId;
+use fanfold::producing::ReissueError;
 use fanfold::store::fanouts::{Fanout, FanoutState, Fanouts};
 use fanfold::store::producers::{Partition, PartitionState};
 use futures::FutureExt;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Produced, ProducedPlan, resume};
+use super::reissue::reissue;
+use super::{ProducedPlan, beside, resume};
 use crate::check::ByTask;
 use crate::clients::{Clients, Passing};
 use crate::dice::Dice;
-use crate::lock;
-use crate::model::{FanoutModel, Model};
+use crate::model::Model;
 use crate::producer::cancel;
 use crate::run::sweep_for_all;
 use crate::steps::Steps;
@@ -28,8 +28,8 @@ const LARGE: usize = 100_000;
 /// How a fan-out is reissued.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AgainPlan {
-    missing: bool,
-    max_batch: Option<u32>,
+    pub(super) missing: bool,
+    pub(super) max_batch: Option<u32>,
     /// When the reissue is cancelled after it was opened.
     cancel: Option<Duration>,
     /// Whether it is cancelled once it has taken on a page, and perhaps not all.
@@ -75,6 +75,9 @@ impl Passing for ReissueError {
 pub(super) async fn user(clients: &Arc<Clients>, plan: &ProducedPlan, old: Uuid) {
     let Some(again) = plan.again else { return };
     let Some(first) = reissue(clients, plan, again, old, "first").await else { return };
+    if again.max_batch.is_some() {
+        clients.spawn(beside::user(Arc::clone(clients), plan.clone()));
+    }
     if again.cut {
         clients.spawn(cut(Arc::clone(clients), first));
     } else {
@@ -107,56 +110,13 @@ async fn cut(clients: Arc<Clients>, id: Uuid) {
     }
 }
 
-/// Reissues a fan-out that has ended; none if there is nothing to reissue.
-async fn reissue(clients: &Arc<Clients>, plan: &ProducedPlan, again: AgainPlan, of: Uuid, name: &str) -> Option<Uuid> {
-    if !has_ended(clients, of).await {
-        return None;
-    }
-    let (sim, key) = (&clients.cluster.sim, format!("{} again: {name}", plan.name));
-    let id = derived::fanout(&key);
-    {
-        let mut model = lock(&sim.model);
-        model.reissuing.insert(of);
-        let fanout =
-            FanoutModel { user_key: plan.name.clone(), notify: plan.notify, sealing: true, ..FanoutModel::default() };
-        model.fanouts.insert(id, fanout);
-        model.produced.insert(id, Produced { partitions: 1, of: Some(of), ..Produced::default() });
-    }
-    let request = ReissueRequest { missing: again.missing, max_batch: again.max_batch, ..ReissueRequest::default() };
-    let what = format!("POST /fanouts/{of}/reissue ({name}) {again:?}");
-    let mut opened = false;
-    for _ in 0..1 + usize::from(clients.repeat().is_some()) {
-        let (request, key) = (request.clone(), key.clone());
-        let call = move |steps: Arc<Steps>| {
-            let (request, key) = (request.clone(), key.clone());
-            async move {
-                let from = (&steps.tracking, &steps.registrar, &steps.tasks);
-                match steps.producing.reissue(from, of, &request, Some(&key)).await {
-                    Err(ReissueError::Nothing { .. } | ReissueError::Reissued { .. }) => Ok(false),
-                    answer => answer.map(|answer| answer.fanout.id == id),
-                }
-            }
-            .boxed()
-        };
-        opened = clients.until_done("api", &what, call).await?;
-    }
-    if !opened {
-        return None;
-    }
-    sim.count("fan-outs reissued");
-    if let Some(fanout) = lock(&sim.model).fanouts.get_mut(&id) {
-        fanout.opened = true;
-    }
-    Some(id)
-}
-
 /// Whether faults are over and no message is on its way, however late: what did not come by itself needs a sweep.
 fn at_rest(clients: &Clients) -> bool {
     clients.cluster.sim.healed() && clients.cluster.sim.queues.all().is_empty()
 }
 
 /// Waits for the end of a fan-out, for a while.
-async fn has_ended(clients: &Arc<Clients>, id: Uuid) -> bool {
+pub(super) async fn has_ended(clients: &Arc<Clients>, id: Uuid) -> bool {
     let mut left = 20;
     while left > 0 {
         left -= usize::from(at_rest(clients));
@@ -243,7 +203,8 @@ pub(super) fn ended(fanout: &Fanout, partitions: &[Partition]) -> Option<String>
     (at.unfinished() || open || !right).then(|| "a reissue did not end as it must".to_owned())
 }
 
-/// No row of a fan-out is in two of its reissues, and each that failed is in one of them, unless the last one was cut short.
+/// No row of a fan-out is in two of its reissues, and each that failed is in one of them, unless the last one was cut
+/// short, and nobody was told that it had taken on all.
 pub(super) async fn all(
     model: &Model,
     batches: &ByTask,
@@ -261,7 +222,8 @@ pub(super) async fn all(
             }
         }
     }
-    if cut_short || old.state.cut_short() {
+    let nothing_left = model.produced.get(&old.id).is_some_and(|produced| produced.nothing_left);
+    if cut_short && !nothing_left || old.state.cut_short() {
         return Ok(None);
     }
     let failed = |id: &TaskId| {

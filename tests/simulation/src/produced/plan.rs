@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fanfold::policy::{Destination, NoticesQueue};
+use fanfold::policy::{Destination, NoticesQueue, Policy};
 use fanfold::producing::Producer;
 use fanfold::store::fanouts::Tolerance;
 use fanfold::tracking::OpenRequest;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::NOBODY;
 use super::again::AgainPlan;
 use crate::dice::Dice;
-use crate::objects::text_of;
+use crate::objects::{Texts, named, one_text, several_texts};
 use crate::scenario::KindPlan;
 
 /// A fan-out with a producer.
@@ -31,8 +31,11 @@ pub(crate) struct ProducedPlan {
     pub(super) spoiled: bool,
     /// How many bad rows a partition tolerates, if not all there are.
     pub(super) strict: Option<Tolerance>,
-    /// Its rows as an object has them, where it is cut into pages as objects of S3 are.
-    pub(super) text: Option<String>,
+    /// Its rows as objects have them, where these are cut into pages as objects of S3 are.
+    pub(super) texts: Option<Texts>,
+    /// The kind of its rows, if they are of one of their own: the key of its policy shares them out. The second version
+    /// of that policy has another key.
+    pub(super) own: Option<KindPlan>,
     pub(super) notify: bool,
     pub(super) tolerated: Option<Tolerance>,
     pub(super) cancel: Option<Duration>,
@@ -47,6 +50,7 @@ impl ProducedPlan {
         let (bad, cut) = (Dice::new(seed, "bad rows"), Dice::new(seed, "objects"));
         let strict = Dice::new(seed, "bad rows tolerated");
         let again = Dice::new(seed, "again");
+        let (several, shared) = (Dice::new(seed, "several objects"), Dice::new(seed, "rows of a kind of their own"));
         let count = if dice.chance(4_000) { 1 + dice.below(2) } else { 0 };
         let plan = |n: usize| {
             let rows = (0..dice.below(25)).map(|row| Self::row(&dice, kinds, row)).collect();
@@ -61,7 +65,8 @@ impl ProducedPlan {
                 kept: positions.chance(3_000),
                 spoiled: false,
                 strict: None,
-                text: None,
+                texts: None,
+                own: None,
                 notify: dice.chance(8_000),
                 tolerated: dice
                     .chance(3_000)
@@ -74,14 +79,10 @@ impl ProducedPlan {
         for plan in &mut plans {
             plan.spoil(&bad);
             plan.again = AgainPlan::draw(&again, &mut plan.rows, plan.by_position);
-            if plan.by_position && cut.chance(6_000) {
-                plan.text = Some(text_of(&plan.rows, &cut));
-            }
-            // Which rows are in a part of an object is known to who cuts it.
-            if plan.spoiled && plan.text.is_none() && strict.chance(5_000) {
-                let percentages = [0, 1_000, 2_500].map(Tolerance::Percentage);
-                let most = Tolerance::Count(strict.below(4) as u64);
-                plan.strict = Some(if strict.chance(6_000) { most } else { strict.pick(&percentages) });
+            plan.cut_up(&cut, &several);
+            plan.limit_bad_rows(&strict);
+            if !plan.by_position && shared.chance(5_000) {
+                plan.share_by_policy(&kinds[0].versions[0].1);
             }
         }
         plans
@@ -94,6 +95,50 @@ impl ProducedPlan {
         bad.into_iter().for_each(|row| row["kind"] = json!(NOBODY));
     }
 
+    /// Puts its rows in an object, or in several.
+    fn cut_up(&mut self, cut: &Dice, several: &Dice) {
+        if self.by_position && cut.chance(6_000) {
+            self.texts = Some(one_text(&self.rows, cut));
+        }
+        if self.by_position && several.chance(4_500) {
+            self.texts = Some(several_texts(&self.rows, several));
+        }
+    }
+
+    /// Draws how many bad rows are tolerated. Which rows are in a part of an object is known to who cuts it.
+    fn limit_bad_rows(&mut self, dice: &Dice) {
+        if self.spoiled && self.texts.is_none() && dice.chance(5_000) {
+            let percentages = [0, 1_000, 2_500].map(Tolerance::Percentage);
+            let most = Tolerance::Count(dice.below(4) as u64);
+            self.strict = Some(if dice.chance(6_000) { most } else { dice.pick(&percentages) });
+        }
+    }
+
+    /// Has its rows share a kind of their own, whose policy is like this one. No two rows have the same key.
+    fn share_by_policy(&mut self, like: &Policy) {
+        let kind = format!("{}-rows", self.name);
+        for row in &mut self.rows {
+            let number = row["content"]["row"].to_string();
+            row["content"]["mirror"] = json!(format!("m{number}"));
+            row["content"]["k"] = json!(number);
+            if row["kind"] != NOBODY {
+                row["kind"] = json!(kind);
+            }
+        }
+        let with = |key: &str| {
+            let (kind, key) = (kind.clone(), Some(key.to_owned()));
+            Policy { kind, key, scope: None, partitions: 1, ..like.clone() }
+        };
+        // When the second one counts is decided as rows come.
+        let versions = ["content.k", "content.mirror"].map(|key| (Duration::ZERO, with(key)));
+        self.own = Some(KindPlan { versions: versions.into() });
+    }
+
+    /// The kind of its rows, if it is their own.
+    pub(crate) fn own_kind(&self) -> Option<&KindPlan> {
+        self.own.as_ref()
+    }
+
     fn row(dice: &Dice, kinds: &[KindPlan], row: usize) -> Value {
         let kind = &kinds[dice.below(kinds.len())].versions[0].1.kind;
         let (target, key) = (format!("t{}", dice.below(3)), format!("k{}", dice.below(60)));
@@ -103,16 +148,18 @@ impl ProducedPlan {
     /// What its user asks for.
     pub(super) fn request(&self) -> Option<OpenRequest> {
         let tolerated = self.strict.unwrap_or(Tolerance::Count(self.rows.len() as u64));
+        // Pages of one that is not cut here are those of `fixed_page`.
+        let one = Texts::from([("a.ndjson".to_owned(), String::new())]);
         let producer = match self.by_position {
             true => json!({
-                "source": {"s3": {"bucket": "rows", "key": "a.ndjson"}},
+                "source": {"s3": named(self.texts.as_ref().unwrap_or(&one))},
                 "partitions": self.partitions,
                 "tolerated_bad_rows": self.kept.then_some(tolerated),
             }),
             false => json!({
                 "source": {"url": "https://rows.example/"},
                 "partitions": self.partitions,
-                "key": "content.row",
+                "key": self.own.is_none().then_some("content.row"),
                 "tolerated_bad_rows": self.spoiled.then_some(tolerated),
             }),
         };

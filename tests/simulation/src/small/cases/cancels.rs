@@ -1,4 +1,6 @@
-//! Cancel beside what it races with: the last ack, the seal, registration, a call.
+//! Cancel beside what it races with: an ack, an add, the seal, registration, a call.
+
+use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::store::fanouts::FanoutState;
@@ -6,10 +8,14 @@ use fanfold::tracking::TrackingError;
 use futures::FutureExt;
 use tokio::time::Instant;
 
+use super::expires::late_add;
 use super::{Case, ack, add, fanout, grouped, open, plain, queue, registration, seal, task};
 use crate::lock;
 use crate::small::stage::Again;
 use crate::small::{Actor, Stage};
+
+/// So long ago that nothing is in progress in a group, as far as the group shows.
+const AGO: Duration = Duration::from_secs(3_600);
 
 /// A user cancels the fan-out.
 pub(super) fn cancel(stage: &Stage) -> Actor {
@@ -44,6 +50,30 @@ pub(super) const CASES: &[Case] = &[
             async move {
                 let items = open(stage, 1, true, queue()).await?;
                 Ok(vec![cancel(stage), ack(stage, "one", &items)])
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "cancel-beside-ack-small",
+        about: "a small fan-out of two items is cancelled while one of them is acked",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                let items = open(stage, 2, true, queue()).await?;
+                Ok(vec![cancel(stage), ack(stage, "one", &items[..1])])
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "cancel-beside-add",
+        about: "a fan-out without items is cancelled while one is added",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                open(stage, 0, false, queue()).await?;
+                Ok(vec![cancel(stage), late_add()])
             }
             .boxed()
         },
@@ -92,10 +122,11 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         name: "cancel-beside-handle",
-        about: "a fan-out is cancelled while the batch API is called for its only item",
+        about: "a fan-out is cancelled while the batch API is called for its only item, whose group is old",
         policy: plain,
         prepare: |stage| {
             async move {
+                stage.long_ago(AGO);
                 open(stage, 0, false, queue()).await?;
                 let items = add(stage, "first", 1).await?;
                 let handle = called(stage, &items).await?;
@@ -106,7 +137,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         name: "cancel-beside-handle-small",
-        about: "the same with a small fan-out",
+        about: "the same with a small fan-out, opened just now",
         policy: plain,
         prepare: |stage| {
             async move {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fanfold::policy::{Destination, NoticesQueue};
-use fanfold::store::fanouts::Mode;
+use fanfold::store::fanouts::{Mode, Tolerance};
 use fanfold::tracking::{OpenRequest, TrackingError};
 use fanfold_sweep::SweepRequest;
 use futures::FutureExt;
@@ -17,9 +17,22 @@ use crate::small::{Actor, Stage};
 
 /// Opens the fan-out with so many.
 async fn open(stage: &Stage, items: u32, seal: bool) -> Result<(), String> {
+    open_with(stage, items, seal, None).await
+}
+
+/// The same with a tolerance.
+async fn open_with(stage: &Stage, items: u32, seal: bool, tolerated: Option<Tolerance>) -> Result<(), String> {
     let notify = Some(Destination::Queue(NoticesQueue::Notices));
     let user_key = Some("fanout".to_owned());
-    let asked = OpenRequest { mode: Mode::Estimated, items, seal, user_key, notify, ..OpenRequest::default() };
+    let asked = OpenRequest {
+        mode: Mode::Estimated,
+        items,
+        seal,
+        user_key,
+        notify,
+        tolerated_failures: tolerated,
+        ..OpenRequest::default()
+    };
     let open = move |hands: crate::small::stage::Hands| {
         let asked = asked.clone();
         async move { hands.steps.tracking.open(asked, Some("fanout")).await.is_ok() }.boxed()
@@ -30,6 +43,7 @@ async fn open(stage: &Stage, items: u32, seal: bool) -> Result<(), String> {
         notify: true,
         opened: true,
         sealing: seal,
+        tolerated,
         most: counted,
         least: counted,
         ..EstimatedModel::default()
@@ -51,9 +65,7 @@ fn count(stage: &Stage, counts: [u32; 3]) -> Actor {
             let mut model = lock(&hands.sim.model);
             let Some(asked) = model.estimated.get_mut(&fanout()) else { return false };
             match answer {
-                Some(Ok(fanout)) if !fanout.ended() && !fanout.nothing_left() => {
-                    asked.least = plus(asked.least, counts)
-                }
+                Some(Ok(fanout)) if check::has_counted(counts, &fanout) => asked.least = plus(asked.least, counts),
                 Some(Err(TrackingError::CountedOut { .. })) if check::may_be_over(asked) => {}
                 Some(Ok(_) | Err(TrackingError::Store(_))) => {}
                 other => {
@@ -125,6 +137,19 @@ pub(super) const CASES: &[Case] = &[
             async move {
                 open(stage, 1, true).await?;
                 Ok(vec![count(stage, [0, 1, 0]), count(stage, [2, 0, 0]), count(stage, [1, 1, 0])])
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "count-failure-beside-add",
+        about: "the failure that is one too many is counted while so many are added that it is tolerated",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                // One of two is too many, one of four is not.
+                open_with(stage, 2, true, Some(Tolerance::Percentage(2_500))).await?;
+                Ok(vec![count(stage, [0, 0, 1]), count(stage, [2, 0, 0])])
             }
             .boxed()
         },

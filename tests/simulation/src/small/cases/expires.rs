@@ -34,8 +34,8 @@ fn expire() -> Actor {
     Actor::request("sweep", Again::Nobody, expire)
 }
 
-/// A user adds an item, unless the fan-out has expired.
-fn late_add() -> Actor {
+/// A user adds an item, unless the fan-out was cut short.
+pub(super) fn late_add() -> Actor {
     let add = |hands: Hands| {
         async move {
             match hands.steps.tracking.add(fanout(), 1, Some("late")).await {

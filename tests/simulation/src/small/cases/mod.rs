@@ -9,6 +9,7 @@ mod groups;
 mod handles;
 mod looks;
 mod policies;
+mod probes;
 mod registers;
 
 use fanfold::ids::{ItemId, TaskId, derived, expand};
@@ -30,7 +31,7 @@ const KIND: &str = "kind0";
 /// Every case.
 #[must_use]
 pub fn cases() -> Vec<Case> {
-    let of_tasks = [registers::CASES, groups::CASES, handles::CASES, policies::CASES];
+    let of_tasks = [registers::CASES, groups::CASES, handles::CASES, policies::CASES, probes::CASES];
     let of_fanouts = [acks::CASES, cancels::CASES, fails::CASES, counts::CASES, looks::CASES, expires::CASES];
     [of_tasks.concat(), of_fanouts.concat()].concat()
 }
@@ -98,6 +99,21 @@ async fn elected(stage: &Stage, tasks: &[TaskRequest]) -> Result<(String, String
 async fn grouped(stage: &Stage, tasks: &[TaskRequest]) -> Result<(String, String), String> {
     let leader = elected(stage, tasks).await?;
     stage.alone(Actor::message("GroupQueue", leader)).await?;
+    stage.take("HandleQueue")
+}
+
+/// A task of a lane of its own.
+fn apart(key: &str) -> TaskRequest {
+    let mut task = task(None, key);
+    task.content["t"] = json!(key);
+    task
+}
+
+/// Forms one of several batches, of tasks that no other request registers. Returns the message to handle it.
+async fn formed(stage: &Stage, request: &str, tasks: &[TaskRequest]) -> Result<(String, String), String> {
+    register(stage, request, tasks).await?;
+    stage.deliver("ElectQueue").await?;
+    stage.deliver("GroupQueue").await?;
     stage.take("HandleQueue")
 }
 

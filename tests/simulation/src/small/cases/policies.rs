@@ -1,14 +1,16 @@
-//! A batch whose kind loses its policy, and batches whose kind limits its calls.
+//! A batch whose kind loses its policy, and batches whose kind limits its calls, at once or by time.
 
 use std::time::Duration;
 
 use fanfold::messages::TaskRequest;
+use fanfold::policy::Policy;
 use futures::FutureExt;
 use serde_json::{Value, json};
 
-use super::{Case, KIND, grouped, policy, register, task};
+use super::{Case, KIND, apart, formed, grouped, policy, task};
 use crate::lock;
-use crate::small::stage::Again;
+use crate::rates::Counted;
+use crate::small::stage::{Again, Hands};
 use crate::small::{Actor, Stage};
 
 fn keyed() -> Value {
@@ -18,6 +20,29 @@ fn keyed() -> Value {
 /// Two places, each in a record of its own.
 fn two_calls() -> Value {
     policy(&json!({"max_calls": 2}))
+}
+
+/// Ten tasks an hour, all at once after a pause.
+fn ten_an_hour() -> Value {
+    policy(&json!({"kind_rate": {"tasks": 10, "per": "hour", "burst": 10}}))
+}
+
+/// The same rate with a larger burst. Of what was spent nothing is forgiven: it is less than the burst.
+fn with_a_larger_burst() -> Value {
+    policy(&json!({"kind_rate": {"tasks": 10, "per": "hour", "burst": 11}}))
+}
+
+/// An operator changes the rate. Whoever counts its calls allows the larger burst.
+async fn change_rate(stage: &Stage) -> Result<(), String> {
+    let policy: Policy = serde_json::from_value(with_a_larger_burst()).map_err(|error| error.to_string())?;
+    if let Some(kind) = lock(&stage.sim.model).kinds.get_mut(KIND) {
+        kind.kind_rate = policy.kind_rate.as_ref().and_then(Counted::of);
+    }
+    let put = move |hands: Hands| {
+        let policy = policy.clone();
+        async move { hands.steps.policies.put(&policy).await.is_ok() }.boxed()
+    };
+    stage.alone(Actor::request("api", Again::Nobody, put)).await
 }
 
 /// An operator deletes the policy by force, and stores it again when everything rests.
@@ -48,11 +73,9 @@ fn doomed(key: &str) -> TaskRequest {
     task
 }
 
-/// A task of a lane of its own.
-fn apart(key: &str) -> TaskRequest {
-    let mut task = task(None, key);
-    task.content["t"] = json!(key);
-    task
+/// Forms a batch of so many tasks in a lane of its own. Returns the message to handle it.
+async fn batch_of(stage: &Stage, key: &str, tasks: usize) -> Result<(String, String), String> {
+    formed(stage, key, &vec![apart(key); tasks]).await
 }
 
 pub(super) const CASES: &[Case] = &[
@@ -74,14 +97,23 @@ pub(super) const CASES: &[Case] = &[
         policy: two_calls,
         prepare: |stage| {
             async move {
-                let mut handles = Vec::new();
-                for key in ["a", "b"] {
-                    register(stage, key, &[apart(key)]).await?;
-                    stage.deliver("ElectQueue").await?;
-                    stage.deliver("GroupQueue").await?;
-                    handles.push(Actor::message("HandleQueue", stage.take("HandleQueue")?));
-                }
-                Ok(handles)
+                let messages = [batch_of(stage, "a", 1).await?, batch_of(stage, "b", 1).await?];
+                Ok(messages.map(|message| Actor::message("HandleQueue", message)).into())
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "handle-beside-handle-rates",
+        about: "the rate of a kind has changed since a call; of two batches only one has room beside what that spent",
+        policy: ten_an_hour,
+        prepare: |stage| {
+            async move {
+                let spends = batch_of(stage, "a", 5).await?;
+                let messages = [batch_of(stage, "b", 3).await?, batch_of(stage, "c", 4).await?];
+                stage.alone(Actor::message("HandleQueue", spends)).await?;
+                change_rate(stage).await?;
+                Ok(messages.map(|message| Actor::message("HandleQueue", message)).into())
             }
             .boxed()
         },
