@@ -85,6 +85,10 @@ kills:
 fairness:
     cargo test --release -p fanfold-tests --test it -- --ignored --nocapture small_lanes_wait
 
+# What 200,000 tasks cost that have a target each.
+tiny-targets:
+    cargo test --release -p fanfold-cli --test it -- --ignored --nocapture alone_in_their_lanes
+
 # 64 registrants bring the same 10,000 keys at once, or another number of keys.
 registrants keys="10000":
     RACED_KEYS={{keys}} cargo test --release -p fanfold-tests --test it -- --ignored --nocapture share_many_orders

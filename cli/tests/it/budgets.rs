@@ -47,12 +47,12 @@ fn change_policy(folder: &Folder, from: &str, to: &str) {
     folder.write("policy.yaml", policy.replace(from, to));
 }
 
-/// A unit for the key, one for the task itself; bundles and batches share the rest. SQS requests: 0.14 on a quiet machine (the
-/// goal is 0.15), up to 0.17 on a busy one.
+/// A unit for the key, one for the task itself; bundles and batches share the rest. SQS requests: 0.14 on a quiet machine, more on a
+/// busy one. The budget of 0.15 is held exactly, in simulated time, by `request_budgets.rs` of the protocol tests.
 #[test]
 fn an_order_of_the_example_costs_2_6_write_units() {
     let cost = Cost(patient_example().summary(&[]));
-    cost.assert_at_most(2.6, 0.2, 0.05);
+    cost.assert_at_most(2.6, 0.17, 0.05);
 }
 
 #[test]
@@ -60,19 +60,29 @@ fn an_order_without_a_key_costs_1_6_write_units() {
     let folder = patient_example();
     change_policy(&folder, "\nkey: content.order\n", "\n");
     let cost = Cost(folder.summary(&[]));
-    cost.assert_at_most(1.6, 0.2, 0.05);
+    cost.assert_at_most(1.6, 0.17, 0.05);
 }
 
 /// Nothing is shared where each task has a target, and so a batch, of its own: what it costs is what it cost before there
 /// were bundles.
-#[test]
-fn a_task_alone_in_its_lane_costs_no_bundle() {
+fn assert_alone_costs_no_bundle(rows: usize) {
     let folder = Folder::new();
     let row = |n: usize| format!("R-{n},shop-{n}\n");
-    folder.write("rows.csv", "ref,shop\n".to_owned() + &(0..1_000).map(row).collect::<String>());
+    folder.write("rows.csv", "ref,shop\n".to_owned() + &(0..rows).map(row).collect::<String>());
     let policy = "kind: row\ntarget: content.shop\nkey: content.ref\nmax_batch: 60\nlinger: 0s\nmax_in_flight: 2\n\
                   batch_api: {command: [\"true\"], timeout: 5s}\n";
     folder.write("policy.yaml", policy);
     let cost = Cost(folder.summary(&[]));
     cost.assert_at_most(16.1, 5.0, 1.2);
+}
+
+#[test]
+fn a_task_alone_in_its_lane_costs_no_bundle() {
+    assert_alone_costs_no_bundle(1_000);
+}
+
+#[test]
+#[ignore = "200,000 batches take minutes: `just tiny-targets`"]
+fn two_hundred_thousand_tasks_alone_in_their_lanes_cost_no_bundles() {
+    assert_alone_costs_no_bundle(200_000);
 }

@@ -40,6 +40,7 @@ impl Queues {
         mut input: SendMessageBatchInput,
     ) -> Result<SendMessageBatchOutput, SqsError> {
         check_batch(&input)?;
+        let _together = self.together.read().await;
         if !is_fifo(&input.queue_url) {
             input.entries.iter_mut().for_each(|entry| entry.message_group_id = None);
         }
@@ -77,10 +78,20 @@ impl Queues {
         Ok(output)
     }
 
+    /// The queue answers who waits for a message as soon as it has one, also where that is the first of several that were sent together
+    /// or are due together: those are received together, as from SQS.
     pub(super) async fn receive(&self, mut input: ReceiveMessageInput) -> Result<ReceiveMessageOutput, SqsError> {
         self.delayed.hand_over().await;
         stamp::ask(&mut input);
-        let mut output = self.provider.receive_message(input).await?;
+        let mut output = self.provider.receive_message(input.clone()).await?;
+        let room = input.max_number_of_messages.unwrap_or(1) - output.messages.len() as i32;
+        if !output.messages.is_empty() && room > 0 && !is_fifo(&input.queue_url) {
+            self.delayed.hand_over().await;
+            drop(self.together.write().await);
+            let rest = ReceiveMessageInput { max_number_of_messages: Some(room), wait_time_seconds: Some(0), ..input };
+            // What was received must not be lost for what could not be.
+            output.messages.extend(self.provider.receive_message(rest).await.unwrap_or_default().messages);
+        }
         output.messages.iter_mut().for_each(stamp::take);
         Ok(output)
     }

@@ -12,6 +12,7 @@ use rustack_sqs_model::operations::SqsOperation;
 use rustack_sqs_model::output::GetQueueAttributesOutput;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::RwLock;
 use tokio::time::Instant;
 
 use super::EngineError;
@@ -48,6 +49,8 @@ impl Backlog {
 pub(crate) struct Queues {
     pub(super) provider: Arc<RustackSqs>,
     pub(super) delayed: Delayed,
+    /// Read while messages are sent that belong together.
+    pub(super) together: Arc<RwLock<()>>,
 }
 
 impl Queues {
@@ -60,7 +63,7 @@ impl Queues {
             ..SqsConfig::default()
         };
         let provider = Arc::new(RustackSqs::new(config));
-        Self { delayed: Delayed::new(Arc::clone(&provider)), provider }
+        Self { delayed: Delayed::new(Arc::clone(&provider)), together: Arc::default(), provider }
     }
 
     pub(crate) async fn create(&self, input: CreateQueueInput) -> Result<(), SqsError> {

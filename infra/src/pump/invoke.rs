@@ -6,9 +6,9 @@ use std::sync::Arc;
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName};
 use fanfold::delivery::{Delivery, Failures, Step};
 use fanfold::text::causes;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::Ended;
 use crate::template::EventSource;
 
 /// Messages of one delete call, the most SQS allows.
@@ -85,15 +85,6 @@ impl Invoker {
                 }
             }
         }
-    }
-}
-
-/// A task that ends when nothing waits for it any more.
-struct Ended<T>(JoinHandle<T>);
-
-impl<T> Drop for Ended<T> {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

@@ -103,6 +103,16 @@ impl PumpHandle {
     }
 }
 
+/// A task that ends when nothing waits for it any more.
+#[derive(Debug)]
+struct Ended<T>(JoinHandle<T>);
+
+impl<T> Drop for Ended<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 async fn run(
     mut receiver: Receiver,
     invoker: Invoker,

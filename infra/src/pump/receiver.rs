@@ -1,13 +1,13 @@
 //! Receives messages and gathers them into batches.
 
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::time::Duration;
 
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::Ended;
 use super::batch::Batch;
 use crate::template::EventSource;
 
@@ -17,8 +17,6 @@ const LONG_POLL: i32 = 20;
 const RECEIVED_MAX: usize = 10;
 /// Pause after a receive that failed.
 const PAUSE: Duration = Duration::from_secs(1);
-
-type Receive = Pin<Box<dyn Future<Output = Vec<Message>> + Send>>;
 
 /// One receiver serves a whole event source: a call brings ten messages, and invocations run beside it.
 pub(super) struct Receiver {
@@ -31,8 +29,9 @@ pub(super) struct Receiver {
     /// Received and not yet part of a batch.
     waiting: VecDeque<Message>,
     /// A receive that was under way when its batch was closed. It is never dropped, for the messages it may already have
-    /// been given would be invisible until their visibility timeout.
-    pending: Option<Receive>,
+    /// been given would be invisible until their visibility timeout. It runs in a task of its own: the engine must not wait
+    /// for it while nobody here does.
+    pending: Option<Ended<Vec<Message>>>,
 }
 
 impl Receiver {
@@ -72,11 +71,14 @@ impl Receiver {
     async fn receive(&mut self) {
         let pending = self.pending.get_or_insert_with(|| {
             let most = self.batch_size.min(RECEIVED_MAX);
-            Box::pin(receive(self.sqs.clone(), self.queue_url.clone(), most as i32))
+            Ended(tokio::spawn(receive(self.sqs.clone(), self.queue_url.clone(), most as i32)))
         });
-        let messages = pending.await;
+        let received = (&mut pending.0).await;
         self.pending = None;
-        self.waiting.extend(messages);
+        match received {
+            Ok(messages) => self.waiting.extend(messages),
+            Err(error) => tracing::error!(queue_url = self.queue_url, %error, "a receive panicked"),
+        }
     }
 }
 

@@ -1,9 +1,14 @@
 //! Moving messages from queues to steps. Time is paused: it passes only while everybody waits.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use fanfold::delivery::Delivery;
-use fanfold_local::{Backlog, Engine, EventSource, Pump};
+use fanfold_local::{Backlog, Engine, EventSource, Fate, Interceptor, Pump, ServiceRequest};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::time::sleep;
 
 use crate::stack::{engine, template, url};
@@ -21,6 +26,16 @@ async fn send(engine: &Engine, bodies: impl IntoIterator<Item = impl ToString>) 
     for body in bodies {
         sqs.send_message().queue_url(url("WorkQueue")).message_body(body.to_string()).send().await.unwrap();
     }
+}
+
+/// Sends ten messages by one request, each with this delay.
+async fn send_ten(engine: &Engine, delay: i32) {
+    let entry = |n: i32| {
+        let body = SendMessageBatchRequestEntry::builder().id(n.to_string()).message_body(n.to_string());
+        body.delay_seconds(delay).build().unwrap()
+    };
+    let request = engine.sqs().send_message_batch().queue_url(url("WorkQueue"));
+    request.set_entries(Some((0..10).map(entry).collect())).send().await.unwrap();
 }
 
 async fn backlog(engine: &Engine) -> Backlog {
@@ -274,4 +289,53 @@ async fn a_pump_outlives_a_queue_that_cannot_be_read() {
     drained(&engine).await;
     pump.stop().await;
     assert_eq!(worker.bodies(), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_that_are_sent_together_are_received_together() {
+    let engine = engine().await;
+    let worker = Worker::new(|_| Deed::Done);
+    let pump = Pump::start(engine.sqs(), source(10, 0), worker.clone());
+    for delay in [0, 0, 5, 5] {
+        // The pump waits for the next message.
+        sleep(Duration::from_secs(30)).await;
+        send_ten(&engine, delay).await;
+    }
+    drained(&engine).await;
+    pump.stop().await;
+    assert_eq!(worker.sizes(), [10; 4]);
+    assert_eq!(worker.seconds(), [30, 60, 95, 125]);
+}
+
+/// Receives take so long to reach the queue; counts those that do.
+#[derive(Debug, Default)]
+struct SlowReceives(AtomicUsize);
+
+impl Interceptor for SlowReceives {
+    fn before<'a>(&'a self, call: &'a ServiceRequest) -> BoxFuture<'a, Fate> {
+        async move {
+            if call.operation == "ReceiveMessage" {
+                sleep(Duration::from_millis(1_500)).await;
+                self.0.fetch_add(1, Ordering::SeqCst);
+            }
+            Fate::Pass
+        }
+        .boxed()
+    }
+}
+
+/// A window closes while the next receive is on its way, and every slot is taken. If the receive stood still, it could stand still with
+/// a lock that the invocations wait for.
+#[tokio::test(start_paused = true)]
+async fn a_receive_goes_on_while_its_pump_waits_for_a_slot() {
+    let (engine, slow) = (engine().await, Arc::new(SlowReceives::default()));
+    send(&engine, ["a"]).await;
+    let worker = Worker::new(|_| Deed::Take(Duration::from_secs(9)));
+    let source = EventSource { maximum_concurrency: Some(1), ..source(100, 1) };
+    let pump = Pump::start(engine.with_interceptor(slow.clone()).sqs(), source, worker.clone());
+    sleep(Duration::from_secs(8)).await;
+    assert_eq!((worker.sizes(), pump.running()), (vec![1], 1));
+    assert_eq!(slow.0.load(Ordering::SeqCst), 2);
+    drained(&engine).await;
+    pump.stop().await;
 }

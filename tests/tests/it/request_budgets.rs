@@ -55,12 +55,8 @@ async fn an_order_of_the_example_takes_few_requests_and_invocations() {
     until(async || stack.header(fanout).await.complete()).await;
     let mut invocations = 0;
     for pump in pumps {
-        let f = pump.function().to_owned();
-        let n = pump.stop_or(std::future::pending()).await.count;
-        println!("{f} {n}");
-        invocations += n;
+        invocations += pump.stop_or(std::future::pending()).await.count;
     }
-    println!("{:?} {:?}", stack.usage().by_operation, stack.own_usage().by_operation);
     let (requests, calls) = (stack.sqs_requests(), stack.api.seen().len());
     println!("{count} orders, {calls} calls: {requests} requests to SQS, {invocations} invocations");
     assert!(requests as f64 <= 0.15 * count as f64, "{requests} requests to SQS for {count} orders");

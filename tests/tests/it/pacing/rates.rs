@@ -88,6 +88,7 @@ async fn a_lane_is_remembered_until_its_rate_has_refilled() {
 
 #[tokio::test(start_paused = true)]
 async fn the_rates_of_lanes_and_of_their_kind_hold_together() {
+    // So few calls that a worker is free for each batch that waits for its turn.
     for (per_record, max_in_flight) in [(PLACES_PER_RECORD, 6), (5, 3)] {
         hold_together(per_record, max_in_flight).await;
     }
@@ -95,23 +96,23 @@ async fn the_rates_of_lanes_and_of_their_kind_hold_together() {
 
 async fn hold_together(per_record: u32, max_in_flight: u32) {
     let rate = json!({
-        "lane_rate": {"tasks": 15, "per": "second"}, "kind_rate": {"tasks": 40, "per": "second"},
+        "lane_rate": {"tasks": 8, "per": "second"}, "kind_rate": {"tasks": 20, "per": "second"},
         "max_batch": 3, "max_in_flight": max_in_flight,
     });
     let api = taking(Duration::from_millis(30));
     let stack = TestStack::with_places_per_record(policy(rate), api, Crash::never(), per_record).await;
     let tasks = register(&stack, "parcel", 4, 300).await;
     work(&stack, tasks.len()).await;
-    let (seen, kind) = (stack.api.seen(), Counted { a_second: 40.0, burst: 10.0 });
+    let (seen, kind) = (stack.api.seen(), Counted { a_second: 20.0, burst: 5.0 });
     kind.assert_kept(&seen, members);
     let lanes = ["D0", "D1", "D2", "D3"];
     let of = |lane: &str| seen.iter().filter(|seen| seen.call.target == lane).cloned().collect::<Vec<Seen>>();
     // Once a lane has no tasks left, the rates of the others add up to less than the kind's.
     let all_work = lanes.iter().filter_map(|lane| of(lane).iter().map(|seen| seen.at).max()).min().unwrap();
     let used = kind.used(&seen.iter().filter(|seen| seen.at <= all_work).cloned().collect::<Vec<_>>(), members);
-    assert!(used > 0.9, "{per_record} places per record: {used}");
+    assert!(used > 0.85, "{per_record} places per record: {used}");
     for lane in lanes {
-        Counted { a_second: 15.0, burst: 3.0 }.assert_kept(&of(lane), members);
+        Counted { a_second: 8.0, burst: 3.0 }.assert_kept(&of(lane), members);
     }
     stack.assert_settled(&tasks, 3).await;
 }
