@@ -70,18 +70,18 @@ impl Server {
         });
         let what = format!("the answer for {}, attempt {}", call.batch_id, call.attempt);
         let fault = gate.pass(&worker.name, Touches::outside(Sort::Answer, &what)).await.fault;
-        let refused = call.attempt == 1 && call.members.iter().any(is_refused);
-        let body = if refused { String::new() } else { self.outcomes(call) };
+        let refused = self.refused(call);
+        let body = if refused.is_some() { String::new() } else { self.outcomes(call) };
         gate.called(&format!("{what} {fault:?}"));
         gate.heard(&worker.name, &format!("{what} {fault:?}"), None);
         if fault == Fault::CrashAfter {
             return worker.die(&self.sim, "the batch API", fault).await;
         }
         lock(&self.sim.model).working.end(number);
-        match fault {
-            Fault::LostAfter => Err(CallError::new(Cause::Silence, "the answer was lost")),
-            _ if refused => Err(CallError::new(Cause::Status(503), "503")),
-            _ => Answer::read(body.as_bytes(), call),
+        match (fault, refused) {
+            (Fault::LostAfter, _) => Err(CallError::new(Cause::Silence, "the answer was lost")),
+            (_, Some(error)) => Err(error),
+            (_, None) => Answer::read(body.as_bytes(), call),
         }
     }
 
@@ -255,6 +255,14 @@ impl Server {
         let content = member.content.get();
         content.contains("\"doomed\":true")
             || content.contains("\"mended\":true") && !lock(&self.sim.model).is_reissued(&member.id)
+    }
+
+    /// The refusal of a call of a small case, if one of its members has it refused: as everybody's is, or for what it is.
+    fn refused(&self, call: &Call) -> Option<CallError> {
+        match call.attempt == 1 && call.members.iter().any(is_refused) {
+            true => Some(CallError::new(Cause::Status(503), "503")),
+            false => self.poisoned(call),
+        }
     }
 
     /// The refusal of a call because of one of its members.

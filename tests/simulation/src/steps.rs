@@ -31,6 +31,8 @@ pub(crate) struct Steps {
     /// What an operator works with.
     pub(crate) control: Control,
     pub(crate) cancelling: Cancelling,
+    /// What they are made from: small cases use further stores.
+    pub(crate) surroundings: Surroundings,
     /// The routes of the step `api`: most workers need none, and building them takes longest.
     routes: OnceLock<Router>,
 }
@@ -56,6 +58,7 @@ impl Steps {
             policies: Policies::new(surroundings.table("POLICIES_TABLE")?),
             control: Control::from_environment(surroundings)?,
             cancelling: Cancelling::from_environment(surroundings)?,
+            surroundings: surroundings.clone(),
             routes: OnceLock::new(),
             all,
         })

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::later::replaced;
 use super::{Batch, BatchStatus, Batches, Settlement, TokenSecret};
-use crate::aws::attributes::{Reader, binary, count, number, text, time};
+use crate::aws::attributes::{binary, count, number, text, time};
 use crate::aws::{StoreError, Write};
 use crate::bits::Bits;
 use crate::limits::{ATTEMPT_MARGIN, CALL_WITHIN, CONTENTION_TRIES_MAX};
@@ -95,9 +95,7 @@ impl Batches {
             )
             .send_for_new()
             .await?;
-        let mine =
-            |item: &_| Reader::new("batches", "id", item).bytes("worker").is_ok_and(|by| by == worker.as_bytes());
-        begun.or_mine(mine).decode(Batch::decode)
+        Ok(begun.decode(Batch::decode)?.or_mine(|batch| batch.worker == Some(worker)))
     }
 
     /// Records the turns that a batch waits for before its next attempt. Returns the batch as written, or the one that refused.
@@ -193,6 +191,7 @@ impl Batches {
                 .remove(["call_until"])
                 .when_is("attempts", number(batch.attempts))
                 .when_is("lease_until", time(batch.lease_until.unwrap_or_default()))
+                .when_same("worker", batch.worker.map(|worker| binary(worker.as_bytes())))
                 .when_same("lost", count(batch.lost));
             match change.send().await?.decode_refused(Batch::decode)? {
                 // What came for its members meanwhile ended its part.

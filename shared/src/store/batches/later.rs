@@ -130,6 +130,7 @@ impl Batch {
     pub fn is_same_attempt(&self, other: &Self) -> bool {
         self.status == BatchStatus::InProgress
             && self.attempts == other.attempts
+            && self.worker == other.worker
             && self.lease_until.is_some() == other.lease_until.is_some()
             && self.later.as_ref().map(|later| later.until) == other.later.as_ref().map(|later| later.until)
     }

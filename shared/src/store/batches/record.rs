@@ -47,6 +47,8 @@ pub struct Batch {
     pub refused_since: Option<Timestamp>,
     /// When the latest attempt began.
     pub begun_at: Option<Timestamp>,
+    /// Who began it: after an attempt that was taken back another worker begins one of the same number.
+    pub worker: Option<Uuid>,
     /// While an attempt runs: until when no other should begin.
     pub lease_until: Option<Timestamp>,
     /// Between attempts: when the next one is due.
@@ -151,6 +153,7 @@ impl Batch {
             refused: 0,
             refused_since: None,
             begun_at: None,
+            worker: None,
             lease_until: None,
             retry_at: None,
             turns: Turns::default(),
@@ -193,6 +196,7 @@ impl Batch {
             ("refused", count(self.refused)),
             ("refused_since", self.refused_since.map(time)),
             ("begun_at", self.begun_at.map(time)),
+            ("worker", self.worker.map(|worker| binary(worker.as_bytes()))),
             ("lease_until", self.lease_until.map(time)),
             ("retry_at", self.retry_at.map(time)),
             ("turn_lane", self.turns.lane.as_ref().map(text)),
@@ -240,6 +244,7 @@ impl Batch {
             refused: reader.small("refused")?,
             refused_since: reader.time("refused_since")?,
             begun_at: reader.time("begun_at")?,
+            worker: worker(&reader)?,
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,
             turns: Turns { lane: reader.optional_parsed("turn_lane")?, kind: reader.optional_parsed("turn_kind")? },
@@ -266,6 +271,14 @@ impl Batch {
             created_at: Timestamp(reader.number("created_at")?),
             updated_at: Timestamp(reader.number("updated_at")?),
         })
+    }
+}
+
+/// Who began the latest attempt.
+fn worker(reader: &Reader<'_>) -> Result<Option<Uuid>, StoreError> {
+    match reader.bytes("worker")? {
+        [] => Ok(None),
+        id => Uuid::from_slice(id).map(Some).map_err(|_| reader.corrupt("worker", "is not an id of 16 bytes")),
     }
 }
 

@@ -148,7 +148,10 @@ impl Model {
             problems.push(format!("batch {} has {} members, {most} are allowed", call.batch_id, members.len()));
         }
         problems.extend(self.kinds.get(&call.kind).and_then(|kind| kind.filling.exceeded(call)));
-        self.later.called.insert((call.batch_id, call.attempt), members.clone());
+        // An attempt that was taken back has made no call, so the next one may have its number, and no other may.
+        if self.later.called.insert((call.batch_id, call.attempt), members.clone()).is_some() {
+            problems.push(format!("batch {} is called twice in its attempt {}", call.batch_id, call.attempt));
+        }
         problems.extend(self.wrongly_keyed(request, members));
         let members = call.members.iter().map(|member| member.id).collect();
         if let Some(lost) = self.pending.insert(call.batch_id, members) {

@@ -65,9 +65,10 @@ fn any_answered_batch() -> impl Strategy<Value = Batch> {
 /// Any batch, which may be answered later.
 fn any_batch() -> impl Strategy<Value = Batch> {
     let secret = prop::option::of(any_id().prop_map(TokenSecret::new));
-    let session = prop::option::of(any_id());
-    let later = (prop::option::of(any_later()), any_bits(), prop::option::of(any_time()), secret, session);
-    (any_answered_batch(), later).prop_map(|(batch, (later, again, again_at, secret, dev_session))| Batch {
+    let ids = prop::array::uniform2(prop::option::of(any_id()));
+    let later = (prop::option::of(any_later()), any_bits(), prop::option::of(any_time()), secret, ids);
+    (any_answered_batch(), later).prop_map(|(batch, (later, again, again_at, secret, [worker, dev_session]))| Batch {
+        worker,
         later,
         again,
         again_at,
