@@ -8,7 +8,7 @@ import zlib
 # destination, acks parents, and reads results; one takes acks and counts, over HTTP and SQS; one calls batch APIs, maps requests
 # and answers, keeps rates and results, and takes outcomes over HTTP; one looks after all records.
 LIMITS = {
-    "ApiFunction": 4_550_000,
+    "ApiFunction": 4_560_000,
     "ProduceFunction": 4_000_000,
     "RegisterFunction": 3_750_000,
     "NotifyFunction": 3_350_000,

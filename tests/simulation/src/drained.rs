@@ -1,4 +1,4 @@
-//! Scopes that drain: until when.
+//! Scopes that drain or are paused: until when.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,19 +57,24 @@ impl Line {
         *first = begun.min(*first);
     }
 
-    /// A sweep takes the switch of a scope away that drains once nothing waits there any more that waited when it was
-    /// set. `before`: the records before a write, which was applied just now.
+    /// A pause ends only when somebody ends it, and its switch stays for a sweep. A sweep takes the switch of a scope
+    /// away that drains once nothing waits there any more that waited when it was set. `before`: the records before a
+    /// write, which was applied just now.
     pub(crate) async fn drained(
         &self,
         request: &Request,
         before: &BTreeMap<Record, Value>,
     ) -> Result<(), ConnectorError> {
         let Some(record) = request.writes.first().filter(|(table, _)| table == "PoliciesTable") else { return Ok(()) };
+        let now = self.images(std::slice::from_ref(record)).await?;
+        let (was, left) = (switches(record, before.get(record)), switches(record, now.get(record)));
+        let gone = |scope: &Scope| left.iter().all(|switch| switch.scope != *scope);
+        for Switch { scope, .. } in was.iter().filter(|switch| switch.state == "paused" && gone(&switch.scope)) {
+            self.sim.violate(format!("{scope} was paused, and is not any more, nor was it resumed: {}", request.body));
+        }
         let begun = lock(&self.sim.looks).switching.get(&request.body.to_string()).copied();
         // What has no policy is not waited for.
         let Some(begun) = begun.filter(|_| !lock(&self.sim.model).ever_missing) else { return Ok(()) };
-        let now = self.images(std::slice::from_ref(record)).await?;
-        let (was, left) = (switches(record, before.get(record)), switches(record, now.get(record)));
         for switch in was.iter().filter(|switch| switch.state == "draining" && !left.contains(switch)) {
             *lock(&self.sim.stats).brought.entry("scopes that drain no longer").or_default() += 1;
             self.nothing_waits(switch, begun).await?;

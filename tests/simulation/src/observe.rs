@@ -103,7 +103,7 @@ pub(crate) fn expires(sim: &Sim, request: &Request, record: &Record, before: Opt
 /// An invocation that decides reads groups no longer before than it may last.
 const DECIDED_WITHIN: Duration = Duration::from_secs(60);
 
-/// The batches that a write takes from those that its lane knows, if it is applied to `before`: they must be done.
+/// The batches that a write takes from those that its lane knows, if it is applied to `before`.
 pub(crate) fn leaving(request: &Request, before: Option<&Value>) -> Vec<Record> {
     let expression = request.body["UpdateExpression"].as_str().unwrap_or("");
     let Some((_, deleted)) = expression.split_once("DELETE ").filter(|_| request.table() == "LocksTable") else {
@@ -115,6 +115,20 @@ pub(crate) fn leaving(request: &Request, before: Option<&Value>) -> Vec<Record> 
     let leave = request.body["ExpressionAttributeValues"][name]["BS"].as_array().into_iter().flatten();
     let ids = leave.filter(|id| known.contains(id)).filter_map(|id| base64::decode(id.as_str()?).ok());
     ids.filter_map(|id| Some(("BatchesTable".to_owned(), Uuid::from_slice(&id).ok()?.to_string()))).collect()
+}
+
+/// What is wrong with a write that takes a batch from those that its lane knows: the batch is to be done, and known as
+/// closing until its failures are reported, or given up. What is over stays so, whoever reads it late.
+pub(crate) fn let_go(sim: &Sim, request: &Request, batch: &Value) -> Option<&'static str> {
+    if text(batch, "status") != "done" {
+        return Some("before it was done");
+    }
+    let closing = request.body["UpdateExpression"].as_str().is_some_and(|change| change.contains("ADD #closing"));
+    let over = !batch["notified"].is_null() || !batch["undeliverable"].is_null();
+    let lane: Option<Lane> = text(batch, "lane").parse().ok();
+    let kind = lane.map(|lane| lane.kind).unwrap_or_default();
+    let due = lock(&sim.model).kinds.get(&kind).is_some_and(|kind| kind.notify) && !bits(batch, "failed").is_zero();
+    (due && !over && !closing).then_some("before its failures were reported")
 }
 
 /// The batch whose next attempt a message is for, and that attempt's number.

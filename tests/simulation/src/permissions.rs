@@ -13,8 +13,8 @@ pub type Permission = (String, String, String);
 
 /// What hardly a seed reaches, if one does: a deployed sweep looks after bundles that wait for weeks, as `tests/tests/it/bundles.rs`
 /// has them do; the end of a source may decide that a fan-out failed, as in `tests/tests/it/producers/failures.rs`, and so may the
-/// ack of a duplicate, if the worker that acked the last failure died. What operators do with dead letters and with tasks on their own
-/// that failed, nobody does here, but `tests/tests/it/control` does.
+/// ack of a duplicate, if the worker that acked the last failure died. Nobody moves dead letters back here, or resets all that failed
+/// in a scope, but `tests/tests/it/control` does.
 const SELDOM: [(&str, &str, &str); 7] = [
     ("SweepFunction", "dynamodb:BatchGetItem", "TasksTable"),
     ("SweepFunction", "dynamodb:PartiQLUpdate", "TasksTable"),

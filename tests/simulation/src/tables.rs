@@ -126,8 +126,10 @@ impl Line {
             lock(&self.sim.model).produces(request);
             lock(&self.sim.model).control.switched(request);
             observe::began(&mut lock(&self.sim.model), request, &reply.body);
-            for ((_, batch), record) in leaving.iter().filter(|(_, record)| text(record, "status") != "done") {
-                self.sim.violate(format!("batch {batch} was let go of before it was done: {record}, {}", request.body));
+            for ((_, batch), record) in &leaving {
+                if let Some(early) = observe::let_go(&self.sim, request, record) {
+                    self.sim.violate(format!("batch {batch} was let go of {early}: {record}, {}", request.body));
+                }
             }
             self.in_order(request).await?;
             self.has_enough(request);

@@ -8,6 +8,7 @@ mod fails;
 mod groups;
 mod handles;
 mod looks;
+mod overtaken;
 mod policies;
 mod probes;
 mod registers;
@@ -33,7 +34,7 @@ const KIND: &str = "kind0";
 pub fn cases() -> Vec<Case> {
     let of_tasks = [registers::CASES, groups::CASES, handles::CASES, policies::CASES, probes::CASES];
     let of_fanouts = [acks::CASES, cancels::CASES, fails::CASES, counts::CASES, looks::CASES, expires::CASES];
-    [of_tasks.concat(), of_fanouts.concat()].concat()
+    [of_tasks.concat(), of_fanouts.concat(), overtaken::CASES.to_vec()].concat()
 }
 
 /// The policy of the kind, with these fields beside what all have.

@@ -1,9 +1,12 @@
-//! A batch whose kind loses its policy, and batches whose kind limits its calls, at once or by time.
+//! A batch whose kind loses its policy, and batches whose kind limits its calls, at once or by time; a place of a dead
+//! worker that two others find at once.
 
 use std::time::Duration;
 
 use fanfold::messages::TaskRequest;
 use fanfold::policy::Policy;
+use fanfold::store::gates::Gates;
+use fanfold::store::places::{Party, Place};
 use futures::FutureExt;
 use serde_json::{Value, json};
 
@@ -12,6 +15,13 @@ use crate::lock;
 use crate::rates::Counted;
 use crate::small::stage::{Again, Hands};
 use crate::small::{Actor, Stage};
+use crate::working::Work;
+
+/// How long ago a worker died that had a place: its lease is over.
+const AGO: Duration = Duration::from_secs(3_600);
+
+/// How long a place is held.
+const LEASE: Duration = Duration::from_secs(40);
 
 fn keyed() -> Value {
     policy(&json!({"key": "content.k"}))
@@ -20,6 +30,33 @@ fn keyed() -> Value {
 /// Two places, each in a record of its own.
 fn two_calls() -> Value {
     policy(&json!({"max_calls": 2}))
+}
+
+/// A single place.
+fn one_call() -> Value {
+    policy(&json!({"max_calls": 1}))
+}
+
+/// A worker takes the only place of the kind, if it is free, and its call works from then on.
+fn takes_place() -> Actor {
+    Actor::request("handle", Again::Nobody, |hands| {
+        async move {
+            let Ok(gates) = Gates::from_environment(&hands.steps.surroundings) else { return false };
+            let world = &hands.steps.surroundings.world;
+            let (holder, now) = (world.uuid(), world.now());
+            let place = Place { party: Party::Kind(KIND.to_owned()), record: 0, holder, until: now.plus(LEASE) };
+            let Ok(taken) = gates.take(&place, 1, now).await else { return false };
+            if taken.is_done() {
+                let work = Work { batch: holder, attempt: 1, kind: KIND.to_owned(), lane: KIND.to_owned() };
+                let (_, at_once) = lock(&hands.sim.model).working.begin(work);
+                if at_once.of_kind > 1 {
+                    hands.sim.violate(format!("{at_once:?} have a place of kind {KIND}, which has one"));
+                }
+            }
+            true
+        }
+        .boxed()
+    })
 }
 
 /// Ten tasks an hour, all at once after a pause.
@@ -99,6 +136,21 @@ pub(super) const CASES: &[Case] = &[
             async move {
                 let messages = [batch_of(stage, "a", 1).await?, batch_of(stage, "b", 1).await?];
                 Ok(messages.map(|message| Actor::message("HandleQueue", message)).into())
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "place-beside-place",
+        about: "two workers find at once that the holder of the kind's only place is dead",
+        policy: one_call,
+        prepare: |stage| {
+            async move {
+                stage.long_ago(AGO);
+                stage.alone(takes_place()).await?;
+                // The call of the dead worker is over by then, too. It was the first one.
+                lock(&stage.sim.model).working.end(0);
+                Ok(vec![takes_place(), takes_place()])
             }
             .boxed()
         },
