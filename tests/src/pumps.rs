@@ -39,9 +39,6 @@ impl TestStack {
         QueueName::STEPS.into_iter().map(start).collect()
     }
 
-    pub fn own_usage(&self) -> fanfold_local::Usage {
-        self.engine.usage()
-    }
     /// Requests to SQS so far: those of pumps, and those of steps.
     pub fn sqs_requests(&self) -> u64 {
         let moved =

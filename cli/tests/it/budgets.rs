@@ -48,11 +48,11 @@ fn change_policy(folder: &Folder, from: &str, to: &str) {
 }
 
 /// A unit for the key, one for the task itself; bundles and batches share the rest. SQS requests: 0.14 on a quiet machine, more on a
-/// busy one. The budget of 0.15 is held exactly, in simulated time, by `request_budgets.rs` of the protocol tests.
+/// busy one: this only notices gross errors. The budget of 0.15 is held exactly, in simulated time, by `request_budgets.rs` of the protocol tests.
 #[test]
 fn an_order_of_the_example_costs_2_6_write_units() {
     let cost = Cost(patient_example().summary(&[]));
-    cost.assert_at_most(2.6, 0.17, 0.05);
+    cost.assert_at_most(2.6, 0.2, 0.05);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn an_order_without_a_key_costs_1_6_write_units() {
     let folder = patient_example();
     change_policy(&folder, "\nkey: content.order\n", "\n");
     let cost = Cost(folder.summary(&[]));
-    cost.assert_at_most(1.6, 0.17, 0.05);
+    cost.assert_at_most(1.6, 0.2, 0.05);
 }
 
 /// Nothing is shared where each task has a target, and so a batch, of its own: what it costs is what it cost before there

@@ -1,6 +1,7 @@
 //! Sending and receiving: the limits of the real SQS that the embedded one lacks, and where a delayed message goes.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustack_sqs_core::message::{md5_of_body, md5_of_message_attributes};
@@ -84,16 +85,27 @@ impl Queues {
         self.delayed.hand_over().await;
         stamp::ask(&mut input);
         let mut output = self.provider.receive_message(input.clone()).await?;
-        let room = input.max_number_of_messages.unwrap_or(1) - output.messages.len() as i32;
-        if !output.messages.is_empty() && room > 0 && !is_fifo(&input.queue_url) {
+        let most = input.max_number_of_messages.unwrap_or(1).clamp(1, ENTRIES_MAX as i32);
+        let room = most - output.messages.len() as i32;
+        // Otherwise what was received can be received again at once.
+        let stays = input.visibility_timeout != Some(0);
+        if !output.messages.is_empty() && room > 0 && stays && !is_fifo(&input.queue_url) {
             self.delayed.hand_over().await;
-            drop(self.together.write().await);
+            self.all_sent().await;
             let rest = ReceiveMessageInput { max_number_of_messages: Some(room), wait_time_seconds: Some(0), ..input };
             // What was received must not be lost for what could not be.
-            output.messages.extend(self.provider.receive_message(rest).await.unwrap_or_default().messages);
+            let mut rest = self.provider.receive_message(rest).await.unwrap_or_default().messages;
+            rest.retain(|one| output.messages.iter().all(|known| known.message_id != one.message_id));
+            output.messages.extend(rest);
         }
         output.messages.iter_mut().for_each(stamp::take);
         Ok(output)
+    }
+
+    /// Waits for the sends under way, in a task: a caller that is not polled must keep neither the lock nor its place in the queue for it.
+    async fn all_sent(&self) {
+        let together = Arc::clone(&self.together);
+        let _ = tokio::spawn(async move { drop(together.write_owned().await) }).await;
     }
 
     /// Holds a delayed message; any other goes to the queue, and so does what the queue is going to refuse.

@@ -151,5 +151,7 @@ async fn run(
             drop(slot);
         });
     }
+    // It receives nothing more.
+    drop(receiver);
     invocations.join_all().await;
 }

@@ -77,7 +77,10 @@ impl Receiver {
         self.pending = None;
         match received {
             Ok(messages) => self.waiting.extend(messages),
-            Err(error) => tracing::error!(queue_url = self.queue_url, %error, "a receive panicked"),
+            Err(error) => {
+                tracing::error!(queue_url = self.queue_url, %error, "a receive did not end");
+                sleep(PAUSE).await;
+            }
         }
     }
 }

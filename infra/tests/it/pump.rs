@@ -239,6 +239,23 @@ async fn stopping_waits_for_what_runs_and_takes_nothing_more() {
     assert_eq!((worker.finished(), backlog(&engine).await.total()), (2, 10));
 }
 
+/// What comes while the last invocations run is for the next pump.
+#[tokio::test(start_paused = true)]
+async fn a_pump_that_stops_takes_nothing_more_while_it_waits() {
+    let engine = engine().await;
+    send(&engine, ["a"]).await;
+    let worker = Worker::new(|_| Deed::Take(Duration::from_secs(8)));
+    let pump = Pump::start(engine.sqs(), source(10, 0), worker.clone());
+    sleep(Duration::from_secs(1)).await;
+    let stopped = tokio::spawn(pump.stop());
+    sleep(Duration::from_secs(1)).await;
+    send(&engine, ["b"]).await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(backlog(&engine).await, Backlog { visible: 1, in_flight: 1, delayed: 0 });
+    stopped.await.unwrap();
+    assert_eq!((worker.finished(), backlog(&engine).await.total()), (1, 1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_pump_without_a_handle_stops() {
     let engine = engine().await;

@@ -121,6 +121,26 @@ async fn a_delayed_message_keeps_its_id_its_attributes_and_the_time_it_was_sent(
     }
 }
 
+/// A message that stays visible is received once by each request, and a request receives no more than ten.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_stays_visible_is_received_once() {
+    let sqs = engine().await.sqs();
+    for body in ["x", "y"] {
+        sqs.send_message().queue_url(url("WorkQueue")).message_body(body).send().await.unwrap();
+    }
+    for received_before in [0, 1] {
+        let receive = sqs.receive_message().queue_url(url("WorkQueue")).max_number_of_messages(10);
+        let receive = receive.visibility_timeout(0);
+        let receive = receive.message_system_attribute_names(MessageSystemAttributeName::ApproximateReceiveCount);
+        let messages = receive.send().await.unwrap().messages.unwrap();
+        let count = |message: &Message| {
+            let attributes = message.attributes().unwrap();
+            attributes[&MessageSystemAttributeName::ApproximateReceiveCount].parse::<u32>().unwrap()
+        };
+        assert_eq!(messages.iter().map(count).collect::<Vec<_>>(), [received_before + 1; 2]);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_batch_may_mix_delays() {
     let sqs = engine().await.sqs();

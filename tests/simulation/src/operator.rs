@@ -15,7 +15,6 @@ use crate::clients::{Clients, Passing};
 use crate::dice::Dice;
 use crate::faults::LATE_MAX;
 use crate::lock;
-use crate::resets::reset_tasks;
 
 impl Passing for ControlError {
     fn passing(&self) -> bool {
@@ -27,11 +26,15 @@ impl Passing for ControlError {
     }
 }
 
-/// Pauses scopes in which there is something to do, one after the other, until faults stop. Another operator resets
-/// tasks meanwhile.
+/// Whether this operator is at work. Where tasks of a lane must not wait, it is not paused.
+pub(crate) fn pauses(clients: &Clients) -> bool {
+    let sim = &clients.cluster.sim;
+    !sim.plan.calm && clients.scenario.mood.hangs.is_none() && sim.seed.is_multiple_of(3)
+}
+
+/// Pauses scopes in which there is something to do, one after the other, until faults stop.
 pub(crate) async fn pause_scopes(clients: Arc<Clients>) {
     let sim = Arc::clone(&clients.cluster.sim);
-    clients.spawn(reset_tasks(Arc::clone(&clients)));
     let dice = Dice::new(sim.seed, "operator");
     let mut used = BTreeSet::new();
     while !sim.healed() {
@@ -57,10 +60,9 @@ pub(crate) async fn pause_scopes(clients: Arc<Clients>) {
     }
 }
 
-/// Cancels tasks now and then, and lists lanes. Another operator resets tasks meanwhile.
+/// Cancels tasks now and then, and lists lanes.
 pub(crate) async fn cancel_tasks(clients: Arc<Clients>) {
     let sim = Arc::clone(&clients.cluster.sim);
-    clients.spawn(reset_tasks(Arc::clone(&clients)));
     let dice = Dice::new(sim.seed, "cancels");
     while !sim.healed() {
         sleep(dice.skewed(Duration::from_secs(1), Duration::from_secs(90))).await;

@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 use crate::sim::Sim;
 use crate::stats::Stats;
 use crate::steps::step_name;
-use crate::{check, deleted, dev, estimated, later, operator, produced, readers, work};
+use crate::{check, deleted, dev, estimated, later, operator, produced, readers, resets, work};
 
 /// The one description of tables and queues.
 pub(crate) const TEMPLATE: &str = include_str!("../../../template.yaml");
@@ -114,12 +114,16 @@ fn begin(clients: &Arc<Clients>, scenario: &Scenario) {
     for plan in &scenario.fanouts {
         clients.spawn(work::fanout(Arc::clone(clients), plan.clone()));
     }
-    // Where tasks of a lane must not wait, it is not paused, nor cancelled where everything is to be handled.
-    if !sim.plan.calm && clients.scenario.mood.hangs.is_none() && sim.seed.is_multiple_of(3) {
+    let cancels = !sim.plan.calm && clients.scenario.mood.hangs.is_none() && sim.seed % 4 == 1;
+    if operator::pauses(clients) {
         clients.spawn(operator::pause_scopes(Arc::clone(clients)));
     }
-    if !sim.plan.calm && clients.scenario.mood.hangs.is_none() && sim.seed % 4 == 1 {
+    // Where everything is to be handled, nothing is cancelled.
+    if cancels {
         clients.spawn(operator::cancel_tasks(Arc::clone(clients)));
+    }
+    if cancels || operator::pauses(clients) {
+        clients.spawn(resets::reset_tasks(Arc::clone(clients)));
     }
     if !sim.plan.calm && deleted::may_be(clients) {
         clients.spawn(deleted::delete_policies(Arc::clone(clients)));

@@ -195,7 +195,7 @@ impl Scenario {
                 max_in_flight: policies().map(|policy| policy.max_in_flight as usize).max().unwrap_or(0),
                 max_attempts: first.max_attempts,
                 backoff: Backoff::from(&first.backoff),
-                // Where the key is changed, no two tasks have one.
+                // Where the key changes, no two tasks have the same key, and nothing is checked about keys.
                 keyed: first.key.is_some() && policies().all(|policy| policy.key == first.key),
                 partitions: first.partitions,
                 scope: first.scope.clone(),

@@ -171,8 +171,11 @@ impl Batches {
             .differences(&batch.encode(self.table.retention), &after.encode(self.table.retention));
         let change = change
             .when_is("attempts", number(batch.attempts))
-            .when_is("lease_until", time(batch.lease_until.unwrap_or_default()));
-        let mine = |stands: &Batch, after: &Batch| stands.attempts == after.attempts && stands.dropped == after.dropped;
+            .when_is("lease_until", time(batch.lease_until.unwrap_or_default()))
+            .when_same("worker", batch.worker.map(|worker| binary(worker.as_bytes())));
+        let mine = |stands: &Batch, after: &Batch| {
+            (stands.attempts, stands.worker) == (after.attempts, after.worker) && stands.dropped == after.dropped
+        };
         replaced(change, batch, after, mine).await
     }
 

@@ -242,6 +242,14 @@ mod tests {
     }
 
     #[test]
+    fn an_attempt_of_the_same_number_by_another_worker_is_another() {
+        let [mine, others] = [1, 2].map(|worker| Some(Uuid::from_u128(worker)));
+        let running = Batch { lease_until: Some(Timestamp(5)), worker: mine, ..batch() };
+        assert!(running.is_same_attempt(&Batch { succeeded: Bits::from_iter([1]), ..running.clone() }));
+        assert!(!running.is_same_attempt(&Batch { worker: others, ..running.clone() }));
+    }
+
+    #[test]
     fn lost_attempts_are_awaited_with_the_one_that_repeats_them() {
         let awaited = |batch: &Batch| [1, 2, 3].map(|attempt| batch.awaits(attempt));
         assert_eq!(awaited(&open()), [false, true, true], "the second was lost with its worker");

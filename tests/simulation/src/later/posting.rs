@@ -19,6 +19,7 @@ use crate::clients::{Clients, Passing};
 use crate::dice::Dice;
 use crate::lock;
 use crate::model::Model;
+use crate::operator;
 use crate::paused::KNOWN_WITHIN;
 
 /// For how long outcomes wait for their lane to be paused.
@@ -87,9 +88,9 @@ async fn send(clients: Arc<Clients>, post: Post) {
 /// Some outcomes wait for a while until their lane is paused, and everybody must know of it.
 async fn wait_for_a_pause(clients: &Clients, post: &Post) {
     let sim = &clients.cluster.sim;
-    // Of dice of their own: the parts of one answer wait together. Only these seeds have an operator who pauses.
+    // Of dice of their own: the parts of one answer wait together. Where no operator pauses lanes all the time, nobody waits for that.
     let dice = Dice::new(sim.seed, &format!("posts in pauses {} {}", post.batch, post.attempt));
-    if sim.plan.calm || !sim.seed.is_multiple_of(3) || !dice.chance(sim.rate(4_000)) {
+    if !operator::pauses(clients) || !dice.chance(sim.rate(4_000)) {
         return;
     }
     let until = Instant::now() + FOR_A_PAUSE;

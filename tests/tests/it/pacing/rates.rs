@@ -88,13 +88,13 @@ async fn a_lane_is_remembered_until_its_rate_has_refilled() {
 
 #[tokio::test(start_paused = true)]
 async fn the_rates_of_lanes_and_of_their_kind_hold_together() {
-    // So few calls that a worker is free for each batch that waits for its turn.
     for (per_record, max_in_flight) in [(PLACES_PER_RECORD, 6), (5, 3)] {
         hold_together(per_record, max_in_flight).await;
     }
 }
 
 async fn hold_together(per_record: u32, max_in_flight: u32) {
+    // So few calls that a worker is free for each batch that waits for its turn.
     let rate = json!({
         "lane_rate": {"tasks": 8, "per": "second"}, "kind_rate": {"tasks": 20, "per": "second"},
         "max_batch": 3, "max_in_flight": max_in_flight,
