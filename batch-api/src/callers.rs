@@ -34,21 +34,12 @@ pub struct Callers {
     programs: Option<Arc<dyn Programs>>,
 }
 
-/// The variable with hosts that may have private addresses, separated by commas.
-pub const PRIVATE_HOSTS: &str = "BATCH_API_PRIVATE_HOSTS";
-
-/// Which addresses a run on this machine may call.
-pub fn local_guard(variables: impl Fn(&str) -> Option<String>) -> Guard {
-    Guard::local(variables(PRIVATE_HOSTS).unwrap_or_default().split(','))
-}
-
 impl Callers {
     /// The ways that Lambda functions have: all but programs. Of private addresses, those of hosts that the environment names can be
     /// called.
     #[must_use]
     pub fn deployed(surroundings: &Surroundings) -> Self {
-        let hosts = surroundings.named(PRIVATE_HOSTS).unwrap_or_default();
-        let guard = Guard::allowing(hosts.split(','));
+        let guard = Guard::deployed(surroundings);
         let aws = Aws::from_environment(surroundings);
         let (variables, world) = (surroundings.clone(), surroundings.world.clone());
         let secrets = Secrets::new(move |name| variables.named(name), aws.clone(), world.clone());
@@ -57,7 +48,7 @@ impl Callers {
 
     /// The same on a machine where `variables` looks variables up: its own addresses can be called, too.
     pub fn local(variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        let guard = local_guard(&variables);
+        let guard = Guard::local(&variables);
         let aws = Aws::new(|name| variables(name).filter(|value| !value.is_empty()));
         let world = World::system();
         Self::new(guard, Secrets::new(variables, aws.clone(), world.clone()), aws, world)

@@ -18,7 +18,7 @@ mod url;
 
 pub use answer::{Accepted, Answer, MemberAnswer, MemberOutcome, Mismatch};
 pub use call::{Call, CallMember, Caller, Calling, Request};
-pub use callers::{Callers, PRIVATE_HOSTS, Programs, local_guard};
+pub use callers::{Callers, Programs};
 pub use cause::Cause;
 pub use error::CallError;
 pub use fanfold::retry_after::RetryAfter;

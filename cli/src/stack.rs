@@ -8,6 +8,7 @@ use std::time::Duration;
 use fanfold::clock::World;
 use fanfold::config::Surroundings;
 use fanfold_batch_api::Caller;
+use fanfold_http_client::Guard;
 use fanfold_local::{Engine, Invocations, Pump, PumpHandle, Template};
 use fanfold_notify::HttpWebhooks;
 use fanfold_produce::AllSources;
@@ -135,10 +136,11 @@ impl EmbeddedStack {
         run: Option<OfRun>,
         commands: bool,
     ) -> Result<Running, Failure> {
-        let sources = AllSources::from_environment(&self.surroundings("ProduceFunction"));
+        let guard = Guard::local(|name| std::env::var(name).ok());
+        let sources = AllSources::from_environment(&self.surroundings("ProduceFunction"), guard.clone());
         let file = run.as_ref().map(|run| Arc::clone(&run.file));
         let sources = Arc::new(sources.with_local(Arc::new(LocalFolder::new(folder.to_owned(), file))));
-        let webhooks = Arc::new(HttpWebhooks::from_environment(&self.surroundings("NotifyFunction"))?);
+        let webhooks = Arc::new(HttpWebhooks::from_environment(&self.surroundings("NotifyFunction"), guard)?);
         // Ctrl-C and `--fail-fast` hold between two parts of a batch, too.
         let outside = Outside { batch_apis, webhooks, sources, commands, call_by_call: true };
         let steps = Steps::new(|function| self.surroundings(function), outside)?;

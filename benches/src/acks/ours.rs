@@ -8,6 +8,7 @@ use fanfold::limits::ITEMS_PER_ADD_MAX;
 use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::tracking::{OpenRequest, Tracking};
 use fanfold_batch_api::Callers;
+use fanfold_http_client::Guard;
 use fanfold_notify::HttpWebhooks;
 use fanfold_produce::AllSources;
 use fanfold_stack::{Outside, Steps};
@@ -26,10 +27,11 @@ pub(super) struct Ours {
 
 impl Ours {
     pub(super) fn new(room: &mut Room) -> Outcome<Self> {
+        let guard = Guard::local(|_| None);
         let outside = Outside {
             batch_apis: Arc::new(Callers::local(|_| None)),
-            webhooks: Arc::new(HttpWebhooks::default()),
-            sources: Arc::new(AllSources::from_environment(&room.surroundings("ProduceFunction"))),
+            webhooks: Arc::new(HttpWebhooks::from_environment(&room.surroundings("NotifyFunction"), guard.clone())?),
+            sources: Arc::new(AllSources::from_environment(&room.surroundings("ProduceFunction"), guard)),
             commands: false,
             call_by_call: false,
         };

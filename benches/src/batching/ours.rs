@@ -6,6 +6,7 @@ use fanfold::clock::{Timestamp, World};
 use fanfold::messages::TaskRequest;
 use fanfold::policy::Policy;
 use fanfold::store::policies::Policies;
+use fanfold_http_client::Guard;
 use fanfold_local::Invocations;
 use fanfold_notify::HttpWebhooks;
 use fanfold_produce::AllSources;
@@ -25,10 +26,11 @@ const REGISTER: &str = "RegisterFunction";
 /// Registers the tasks with every step at work.
 pub(super) async fn register(asked: &Asked, calls: &Arc<Calls>, registering: &mut Invocations) -> Outcome<Room> {
     let mut room = Room::new(TEMPLATE, &asked.sources).await?;
+    let guard = Guard::local(|_| None);
     let outside = Outside {
         batch_apis: Arc::<Calls>::clone(calls),
-        webhooks: Arc::new(HttpWebhooks::default()),
-        sources: Arc::new(AllSources::from_environment(&room.surroundings("ProduceFunction"))),
+        webhooks: Arc::new(HttpWebhooks::from_environment(&room.surroundings("NotifyFunction"), guard.clone())?),
+        sources: Arc::new(AllSources::from_environment(&room.surroundings("ProduceFunction"), guard)),
         commands: false,
         call_by_call: false,
     };

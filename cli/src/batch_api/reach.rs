@@ -6,8 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fanfold::policy::{BatchApi, Way};
-use fanfold_batch_api::{PRIVATE_HOSTS, local_guard};
-use fanfold_http_client::Guard;
+use fanfold_http_client::{Guard, PRIVATE_HOSTS};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -46,7 +45,7 @@ async fn reach(batch_api: &BatchApi, folder: &Path) -> Result<(), String> {
         Way::Url(url) => {
             let silent = |problem| format!("`batch_api.url`: nothing answers at {url}: {problem}");
             let (host, addresses) = resolve(url).await.map_err(silent)?;
-            let addresses = allowed(&local_guard(|name| std::env::var(name).ok()), &host, addresses)?;
+            let addresses = allowed(&Guard::local(|name| std::env::var(name).ok()), &host, addresses)?;
             connect(addresses).await.map_err(silent)
         }
         // Only a call would show it.
@@ -112,7 +111,7 @@ mod tests {
     fn addresses_that_are_never_called_are_not_reached() {
         let of = |hosts: &'static str, host: &str, address: &str| {
             let addresses: Vec<SocketAddr> = address.parse().into_iter().collect();
-            allowed(&local_guard(|_| Some(hosts.to_owned())), host, addresses)
+            allowed(&Guard::local(|_| Some(hosts.to_owned())), host, addresses)
         };
         assert!(of("", "localhost", "127.0.0.1:80").is_ok() && of("", "example.com", "93.184.215.14:443").is_ok());
         assert!(of("api.corp", "api.corp", "10.1.2.3:443").is_ok());

@@ -8,7 +8,7 @@ use fanfold::config::{ConfigError, Surroundings};
 use fanfold::limits::{NOTICE_RETRY_AFTER_MAX, NOTICE_TIMEOUT};
 use fanfold::notice::{NOTICE_MEDIA_TYPE, Notice};
 use fanfold_http_client::aws::{AwsError, Refused};
-use fanfold_http_client::{HttpClient, NoAnswer, retry_after};
+use fanfold_http_client::{Guard, HttpClient, NoAnswer, retry_after};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use reqwest::header::CONTENT_TYPE;
@@ -107,19 +107,19 @@ pub trait Webhooks: Send + Sync {
 }
 
 /// Posts notices to HTTPS endpoints. Follows no redirects.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct HttpWebhooks {
     client: HttpClient,
     secrets: Secrets,
 }
 
 impl HttpWebhooks {
-    /// Signs with the secrets that the environment names.
+    /// Posts to what the guard allows, and signs with the secrets that the environment names.
     ///
     /// # Errors
     /// They cannot be used.
-    pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
-        Ok(Self { client: HttpClient::default(), secrets: Secrets::from_environment(surroundings)? })
+    pub fn from_environment(surroundings: &Surroundings, guard: Guard) -> Result<Self, ConfigError> {
+        Ok(Self { client: HttpClient::guarded(guard), secrets: Secrets::from_environment(surroundings)? })
     }
 
     async fn send(&self, url: &str, notice: &Notice, now: Timestamp) -> Result<(), DeliveryError> {

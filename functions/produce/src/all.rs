@@ -7,6 +7,7 @@ use fanfold::clock::Timestamp;
 use fanfold::config::Surroundings;
 use fanfold::producing::{RunRows, Source};
 use fanfold_http_client::aws::Aws;
+use fanfold_http_client::{Guard, HttpClient};
 use futures::FutureExt;
 use futures::future::ready;
 
@@ -39,11 +40,17 @@ pub struct AllSources {
 }
 
 impl AllSources {
-    /// Those that Lambda functions reach: all but files and programs. With the region and credentials of the environment.
+    /// Those that Lambda functions reach: all but files and programs. URLs as far as the guard allows. With the region and
+    /// credentials of the environment.
     #[must_use]
-    pub fn from_environment(surroundings: &Surroundings) -> Self {
+    pub fn from_environment(surroundings: &Surroundings, guard: Guard) -> Self {
         let aws = Aws::from_environment(surroundings);
-        Self { url: UrlSource::default(), lambda: LambdaSource(aws.clone()), s3: S3Source::new(aws), local: None }
+        Self {
+            url: UrlSource(HttpClient::guarded(guard)),
+            lambda: LambdaSource(aws.clone()),
+            s3: S3Source::new(aws),
+            local: None,
+        }
     }
 
     /// These, and files and programs.

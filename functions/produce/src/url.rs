@@ -12,8 +12,8 @@ use reqwest::header::CONTENT_TYPE;
 use crate::{SourceAnswer, SourceError, SourceRequest};
 
 /// Asks HTTP endpoints. Follows no redirects.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct UrlSource(HttpClient);
+#[derive(Clone, Debug)]
+pub(crate) struct UrlSource(pub(crate) HttpClient);
 
 impl UrlSource {
     /// Asks one of them.

@@ -35,7 +35,8 @@ impl Sweep {
                 Ok(())
             });
             match finish.await {
-                Ok(_) => report.switches += 1,
+                // One that was used again stays.
+                Ok(left) => report.switches += u64::from(left.get(scope).is_none()),
                 // Another sweep took it away, and its kind has no policy.
                 Err(SwitchError::UnknownKind(_) | SwitchError::TooMany(_)) => {}
                 Err(SwitchError::Store(error)) => return Err(error.into()),

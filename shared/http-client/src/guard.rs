@@ -5,8 +5,12 @@ use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use fanfold::config::Surroundings;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+/// The variable with hosts that may have private addresses, separated by commas.
+pub const PRIVATE_HOSTS: &str = "BATCH_API_PRIVATE_HOSTS";
 
 /// Hosts of this machine.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -30,10 +34,15 @@ impl Guard {
         Self { hosts: hosts.into_iter().map(str::trim).filter(|host| !host.is_empty()).map(host).collect() }
     }
 
-    /// Allows public addresses and this machine, and these hosts.
+    /// Allows what a deployed function may call: public addresses, and hosts that its environment names.
     #[must_use]
-    pub fn local<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Self {
-        Self::allowing(LOCAL.into_iter().chain(hosts))
+    pub fn deployed(surroundings: &Surroundings) -> Self {
+        Self::allowing(surroundings.named(PRIVATE_HOSTS).unwrap_or_default().split(','))
+    }
+
+    /// Allows what a run on this machine may call: this machine, too. `variables` looks variables up.
+    pub fn local(variables: impl Fn(&str) -> Option<String>) -> Self {
+        Self::allowing(LOCAL.into_iter().chain(variables(PRIVATE_HOSTS).unwrap_or_default().split(',')))
     }
 
     fn names(&self, host: &str) -> bool {
@@ -193,8 +202,8 @@ mod tests {
             assert_eq!(guard.check(url).is_ok(), right, "{url}");
         }
         assert!(
-            Guard::local([]).check("http://127.0.0.1:1/").is_ok()
-                && Guard::local([]).check("https://10.0.0.1/").is_err()
+            Guard::local(|_| None).check("http://127.0.0.1:1/").is_ok()
+                && Guard::local(|_| None).check("https://10.0.0.1/").is_err()
         );
     }
 }

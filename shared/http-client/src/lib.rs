@@ -15,7 +15,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Method, RequestBuilder, redirect};
 
 pub use body::{body, start_of_body};
-pub use guard::{Forbidden, Guard};
+pub use guard::{Forbidden, Guard, PRIVATE_HOSTS};
 
 /// A client with a pool of connections. It follows no redirects, so that contents of tasks go only where the user directed
 /// them. It is set up when it is first used, so that a function need not read hundreds of certificates at its start.

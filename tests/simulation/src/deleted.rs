@@ -3,36 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::Request;
+use axum::http::Method;
 use fanfold::control::Scope;
 use futures::FutureExt;
 use tokio::time::{Instant, sleep};
-use tower::ServiceExt;
 
-use crate::clients::{Clients, Passing};
+use crate::clients::Clients;
 use crate::dice::Dice;
 use crate::faults::LATE_MAX;
 use crate::lock;
 use crate::operator;
 use crate::scenario::KindPlan;
 use crate::steps::Steps;
-
-/// A request to the API without an answer, or one that its worker could not make.
-#[derive(Debug)]
-pub(crate) struct Unanswered(pub(crate) u16);
-
-impl std::fmt::Display for Unanswered {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "answered with {}", self.0)
-    }
-}
-
-impl Passing for Unanswered {
-    fn passing(&self) -> bool {
-        self.0 == 503
-    }
-}
 
 /// Whether policies are deleted in this run: not where rows of a source would be bad ones without a policy, and mostly not at all.
 pub(crate) fn may_be(clients: &Clients) -> bool {
@@ -101,18 +83,6 @@ async fn stays_paused(clients: &Clients, scope: &Scope) {
 /// The status of the answer: 200, 404 if an earlier try did it, or 409.
 async fn delete(clients: &Clients, kind: &str, forced: bool) -> Option<u16> {
     let path = format!("/policies/{kind}{}", if forced { "?force=true" } else { "" });
-    let what = format!("DELETE {path}");
-    let call = clients.until_done("api", &what, move |steps| {
-        let path = path.clone();
-        async move {
-            let request = Request::delete(path).body(Body::empty()).map_err(|_| Unanswered(400))?;
-            let answer = steps.routes().oneshot(request).await.map_err(|_| Unanswered(500))?;
-            match answer.status().as_u16() {
-                status @ (200 | 404 | 409) => Ok(status),
-                status => Err(Unanswered(status)),
-            }
-        }
-        .boxed()
-    });
-    call.await
+    let answer = clients.ask(Method::DELETE, &path, None, &[200, 404, 409]).await;
+    answer.map(|(status, _)| status)
 }

@@ -2,31 +2,30 @@
 //! killed. Nobody calls them later, and what they leave is called by the stack.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::{Method, Request as HttpRequest};
+use axum::http::Method;
 use fanfold::limits::{CALL_WITHIN, DEV_LEASE, DEV_SEND_TIMEOUT};
 use fanfold::policy::{BatchApi, Way};
 use fanfold_batch_api::{Accepted, Answer, CallError, Cause, Request};
-use futures::FutureExt;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, sleep};
-use tower::ServiceExt;
 
-use crate::clients::{Clients, Passing};
+use crate::clients::Clients;
 use crate::dice::{Dice, hash};
 use crate::later::Post;
 use crate::lock;
-use crate::server::Server;
+use crate::server::{DOOMED, Server};
 
 /// What the ARNs of their queues begin with.
 pub(crate) const QUEUES: &str = "arn:aws:sqs:eu-west-1:123456789012:fanfold-dev-";
 
 /// How long outcomes may come. Those that come do so long before.
 const WITHIN: &str = "10m";
+
+/// How a session is answered: somebody else may have the kind, or there is none.
+const ANSWERS: &[u16] = &[200, 404, 409];
 
 /// A session, by its queue.
 #[derive(Clone, Debug, Default)]
@@ -39,22 +38,6 @@ pub(crate) struct SessionModel {
 
 /// The sessions of a run.
 pub(crate) type DevModel = BTreeMap<String, SessionModel>;
-
-/// An answer that is not expected.
-#[derive(Debug)]
-struct Unexpected(u16, Value);
-
-impl fmt::Display for Unexpected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.0, self.1)
-    }
-}
-
-impl Passing for Unexpected {
-    fn passing(&self) -> bool {
-        self.0 == 503
-    }
-}
 
 /// The queue of the session that a call goes to, if it does.
 pub(crate) fn queue(batch_api: &BatchApi) -> Option<&str> {
@@ -97,7 +80,7 @@ impl Server {
                 let doomed = self.is_doomed(member);
                 self.say(member.id, !doomed);
                 let mut said =
-                    json!({"id": member.id, "outcome": if doomed { "failed" } else { "succeeded" }, "error": "doomed"});
+                    json!({"id": member.id, "outcome": if doomed { "failed" } else { "succeeded" }, "error": DOOMED});
                 if keeps && !doomed {
                     said["result"] = lock(&sim.model).returns(call, member.id);
                 }
@@ -132,10 +115,10 @@ async fn session(clients: &Clients, dice: &Dice, kind: &str, number: u32) {
     let ends = Instant::now() + dice.skewed(Duration::from_secs(20), Duration::from_secs(600));
     let mut holds = None;
     while Instant::now() < ends && !sim.healed() {
-        let answer = ask(clients, Method::PUT, format!("/policies/{kind}/dev"), Some(body(holds.is_some()))).await;
-        match answer {
+        let path = format!("/policies/{kind}/dev");
+        match clients.ask(Method::PUT, &path, Some(body(holds.is_some())), ANSWERS).await {
             // It holds from some moment before the answer on.
-            Some(200) => holds = Some(Instant::now()),
+            Some((200, _)) => holds = Some(Instant::now()),
             _ => break,
         }
         sleep(dice.millis(5_000, 25_000)).await;
@@ -151,33 +134,14 @@ async fn session(clients: &Clients, dice: &Dice, kind: &str, number: u32) {
     }
     sim.count("dev sessions given back");
     // A renewal that a dead worker had begun may still be written: then the lease ends by itself.
-    let back = ask(clients, Method::DELETE, format!("/policies/{kind}/dev?session={id}"), None).await;
-    let ended = if back == Some(200) { Instant::now() } else { renewed + DEV_LEASE };
+    let path = format!("/policies/{kind}/dev?session={id}");
+    let back = clients.ask(Method::DELETE, &path, None, ANSWERS).await;
+    let ended = if back.is_some_and(|(status, _)| status == 200) { Instant::now() } else { renewed + DEV_LEASE };
     let mut model = lock(&sim.model);
     let session = model.dev.entry(queue).or_default();
     session.ended = Some(ended);
     let held = std::mem::take(&mut session.held);
     model.later.posts.extend(held);
-}
-
-/// Asks until there is an answer: its status.
-async fn ask(clients: &Clients, method: Method, path: String, body: Option<Value>) -> Option<u16> {
-    let what = format!("{method} {path}");
-    let call = clients.until_done("api", &what, move |steps| {
-        let (method, path, body) = (method.clone(), path.clone(), body.clone());
-        async move {
-            let wrong = |status| Unexpected(status, Value::Null);
-            let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
-            let request = HttpRequest::builder().method(method).uri(path).body(body).map_err(|_| wrong(400))?;
-            let answer = steps.routes().oneshot(request).await.map_err(|_| wrong(500))?;
-            match answer.status().as_u16() {
-                status @ (200 | 404 | 409) => Ok(status),
-                status => Err(wrong(status)),
-            }
-        }
-        .boxed()
-    });
-    call.await
 }
 
 /// Whether there are sessions in a run.

@@ -8,10 +8,8 @@ use fanfold_local::Engine;
 
 use crate::check::ByTask;
 use crate::model::Model;
+use crate::server::DOOMED;
 use crate::sim::Sim;
-
-/// What the batch API says of a task that fails for good.
-const DOOMED: &str = "doomed";
 
 /// Keys of tasks whose failure was answered are free, and those that span fan-outs of tasks that were not called; those of tasks
 /// that failed in silence are kept. One whose attempt began, but that never reached the batch API, may have lost its key while it

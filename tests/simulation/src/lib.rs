@@ -2,6 +2,7 @@
 //! fault drawn from the seed, checked against a model of what was asked for.
 
 mod api;
+mod asked;
 mod check;
 mod clients;
 mod clock;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::dice::Dice;
 use crate::scenario::KindPlan;
-use crate::server::Server;
+use crate::server::{DOOMED, Server};
 
 /// APIs that take any content: members by index, as listed exceptions, by id, and not at all.
 const PRESETS: [&str; 6] = ["elasticsearch", "kinesis", "bigquery", "bigquery", "sqs", "algolia"];
@@ -114,7 +114,7 @@ impl Server {
                 MemberOutcome::Succeeded
             }
         };
-        let outcomes: Vec<(MemberOutcome, &str)> = call.members.iter().map(|member| (draw(member), "doomed")).collect();
+        let outcomes: Vec<(MemberOutcome, &str)> = call.members.iter().map(|member| (draw(member), DOOMED)).collect();
         sim.count("batch API: a well-known one");
         let unsaid = |(outcome, _): &(MemberOutcome, &str)| !mapped.shape.says(*outcome);
         if outcomes.iter().any(unsaid) {

@@ -11,10 +11,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::lock;
 use crate::model::{FanoutModel, Model};
 use crate::request::{Record, Request, text};
 use crate::sim::Sim;
-use crate::{items, lock};
 
 impl Model {
     /// A task is to be registered when a fan-out ends.
@@ -82,9 +82,6 @@ impl Model {
 /// Remembers that a fan-out ended, by the write that is applied: from then on its task must be registered. What is wrong with a write
 /// of that task, or of items.
 pub(crate) fn ends(sim: &Sim, request: &Request, record: &Record, before: Option<&Value>) -> Option<String> {
-    if let Some(problem) = items::changed(request, record, before) {
-        return Some(problem);
-    }
     let mut model = lock(&sim.model);
     if record.0 == "TasksTable" {
         let id: TaskId = record.1.parse().ok()?;

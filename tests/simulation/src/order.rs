@@ -66,8 +66,6 @@ fn bytes(item: &Value, name: &str) -> Vec<u8> {
 impl Line {
     /// Looks at a request before it is made. Remembers when a leader looks at its lane, and what its intent rests on.
     pub(crate) fn looks(&self, request: &Request, who: &str) {
-        self.adds_up(request);
-        self.sweeps(request, who);
         // A leader that does not look at its lane is held to what the index showed when its invocation began.
         let begun = lock(&self.sim.heeding).knows_switches_of(who).map(|begun| (begun, 0));
         let mut looks = lock(&self.sim.looks);

@@ -60,7 +60,6 @@ impl Heeding {
 impl Line {
     /// Looks at a request before it is made.
     pub(crate) fn heeds(&self, request: &Request, who: &str, step: &str) {
-        self.comes_back(request, who);
         let begun = *lock(&self.sim.heeding).begun.entry(who.to_owned()).or_insert_with(Instant::now);
         let (lanes, knows) = match (queue_of(&request.body), step) {
             (queue @ ("ElectQueue" | "GroupQueue"), _) => {

@@ -4,19 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
-use axum::http::Request;
+use axum::http::Method;
 use fanfold::ids::{TaskId, derived};
 use fanfold::messages::TaskRequest;
-use futures::FutureExt;
-use serde_json::Value;
 use tokio::time::sleep;
-use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::check::ByTask;
 use crate::clients::Clients;
-use crate::deleted::Unanswered;
 use crate::dice::Dice;
 use crate::lock;
 use crate::model::Model;
@@ -44,22 +39,8 @@ async fn reset(clients: Arc<Clients>, id: Uuid) {
     let sim = &clients.cluster.sim;
     let (from, again) = (TaskId::Single(id), derived::reset_task(id));
     lock(&sim.model).expect_reset(from, again);
-    let what = format!("POST /tasks/{id}/reset");
-    let call = clients.until_done("api", &what, move |steps| {
-        async move {
-            let request = Request::post(format!("/tasks/{id}/reset")).body(Body::empty());
-            let request = request.map_err(|_| Unanswered(400))?;
-            let answer = steps.routes().oneshot(request).await.map_err(|_| Unanswered(500))?;
-            let status = answer.status().as_u16();
-            let body = to_bytes(answer.into_body(), usize::MAX).await.map_err(|_| Unanswered(500))?;
-            match status {
-                200 | 409 | 422 => Ok((status, serde_json::from_slice::<Value>(&body).unwrap_or_default())),
-                status => Err(Unanswered(status)),
-            }
-        }
-        .boxed()
-    });
-    let Some((status, body)) = call.await else { return };
+    let path = format!("/tasks/{id}/reset");
+    let Some((status, body)) = clients.ask(Method::POST, &path, None, &[200, 409, 422]).await else { return };
     let missing = lock(&sim.model).ever_missing;
     match status {
         200 if body["id"] == again.to_string() => {
@@ -71,7 +52,7 @@ async fn reset(clients: Arc<Clients>, id: Uuid) {
         409 => sim.count("tasks that cannot be reset yet"),
         // Its kind has no policy now.
         422 if missing => {}
-        _ => sim.violate(format!("{what} was answered with {status}: {body}")),
+        _ => sim.violate(format!("POST {path} was answered with {status}: {body}")),
     }
 }
 

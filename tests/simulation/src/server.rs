@@ -24,6 +24,9 @@ use crate::working::{AtOnce, Work};
 /// The longest that the batch API asks to wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3_600);
 
+/// What is said of a member that fails for good.
+pub(crate) const DOOMED: &str = "doomed";
+
 /// How long a call takes at most in a quiet run.
 const LONGEST_QUIET_CALL: Duration = Duration::from_secs(2);
 
@@ -227,7 +230,7 @@ impl Server {
                 answers.push(json!({"id": member.id, "outcome": "retry", "error": "busy"}));
             } else if doomed(member) {
                 self.say(member.id, false);
-                answers.push(json!({"id": member.id, "outcome": "failed", "error": "doomed"}));
+                answers.push(json!({"id": member.id, "outcome": "failed", "error": DOOMED}));
             } else {
                 self.say(member.id, true);
                 let mut answer = json!({"id": member.id, "outcome": "succeeded"});

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::lock;
 use crate::request::{Record, Request, key_name, key_of, statement_record, text};
 use crate::wire::{Line, WireAnswer};
-use crate::{contracts, estimated, nested, observe, transitions};
+use crate::{contracts, estimated, items, nested, observe, transitions};
 
 impl Line {
     pub(crate) async fn apply_dynamodb(&self, request: &Request, partial: bool) -> Result<WireAnswer, ConnectorError> {
@@ -140,10 +140,7 @@ impl Line {
             for (at, record) in request.writes.iter().enumerate() {
                 if responses.and_then(|responses| responses.get(at)).is_none_or(|answer| answer["Error"].is_null()) {
                     let was = before.get(record).cloned();
-                    let problem = contracts::check(&self.sim, request, was.as_ref());
-                    let problem = problem.or_else(|| observe::expires(&self.sim, request, record, was.as_ref()));
-                    let problem = problem.or_else(|| nested::ends(&self.sim, request, record, was.as_ref()));
-                    let problem = problem.or_else(|| estimated::check::again(&self.sim, &self.worker.name, request));
+                    let problem = self.problem_of(request, record, was.as_ref());
                     let earlier = lock(&self.sim.lag).wrote(record.clone(), was.clone());
                     // Where a run may end with any write each is looked at at once, elsewhere with the next one.
                     let (earlier, now) = match &after {
@@ -159,6 +156,15 @@ impl Line {
             }
         }
         Ok(reply)
+    }
+
+    /// What is wrong with a write that was applied, whatever comes after it. `was`: the record before it.
+    fn problem_of(&self, request: &Request, record: &Record, was: Option<&Value>) -> Option<String> {
+        contracts::check(&self.sim, request, was)
+            .or_else(|| observe::expires(&self.sim, request, record, was))
+            .or_else(|| items::changed(request, record, was))
+            .or_else(|| nested::ends(&self.sim, request, record, was))
+            .or_else(|| estimated::check::again(&self.sim, &self.worker.name, request))
     }
 
     /// What a small case's request has written.

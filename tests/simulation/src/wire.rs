@@ -95,6 +95,9 @@ impl Line {
         sim.need(step, request.actions());
         self.looks(request, &who);
         self.heeds(request, &who, step);
+        self.comes_back(request, &who);
+        self.adds_up(request);
+        self.sweeps(request, &who);
         if let Some(gate) = &sim.gate {
             return self.picked(gate, request, sqs, &who).await;
         }

@@ -3,6 +3,7 @@
 
 mod ack_budgets;
 mod ack_queue;
+mod addresses;
 mod at_scale;
 mod breaker;
 mod bundles;

@@ -19,6 +19,7 @@ use fanfold::share::share;
 use fanfold::store::fanouts::FanoutState;
 use fanfold::store::producers::{Partition, PartitionState};
 use fanfold::tracking::{ItemState, OpenRequest};
+use fanfold_http_client::Guard;
 use fanfold_local::Engine;
 use fanfold_produce::{AllSources, SourceRequest};
 use fanfold_tests::{QueueName, TestStack};
@@ -41,7 +42,8 @@ fn request(producer: Producer) -> OpenRequest {
 /// Sources of an environment without AWS.
 fn sources() -> AllSources {
     let engine = Engine::memory().unwrap();
-    AllSources::from_environment(&Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), |_| None))
+    let surroundings = Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), |_| None);
+    AllSources::from_environment(&surroundings, Guard::local(|_| None))
 }
 
 async fn open(stack: &TestStack, producer: Producer) -> Uuid {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use fanfold::clock::World;
 use fanfold::config::{Surroundings, variables};
+use fanfold_http_client::Guard;
 use fanfold_local::{Engine, Template};
 use fanfold_stack::{Outside, Steps};
 use serde_json::{Value, json};
@@ -273,8 +274,12 @@ async fn every_variable_that_the_code_reads_is_given_and_no_other() {
         };
         Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), lookup)
     };
-    let webhooks = Arc::new(fanfold_notify::HttpWebhooks::from_environment(&surroundings("NotifyFunction")).unwrap());
-    let sources = Arc::new(fanfold_produce::AllSources::from_environment(&surroundings("ProduceFunction")));
+    let of_produce = surroundings("ProduceFunction");
+    let guard = Guard::deployed(&of_produce);
+    let sources = Arc::new(fanfold_produce::AllSources::from_environment(&of_produce, guard));
+    let of_notify = surroundings("NotifyFunction");
+    let guard = Guard::deployed(&of_notify);
+    let webhooks = Arc::new(fanfold_notify::HttpWebhooks::from_environment(&of_notify, guard).unwrap());
     let batch_apis = Arc::new(fanfold_batch_api::Callers::deployed(&surroundings("HandleFunction")));
     let outside = Outside { batch_apis, webhooks, sources, commands: false, call_by_call: false };
     let stack = Steps::new(surroundings, outside).unwrap();

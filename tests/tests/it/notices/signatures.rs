@@ -9,6 +9,7 @@ use axum::routing::post;
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::notice::{NOTICE_MEDIA_TYPE, Notice};
+use fanfold_http_client::Guard;
 use fanfold_local::Engine;
 use fanfold_notify::{HttpWebhooks, Webhooks};
 use serde_json::Value;
@@ -23,7 +24,8 @@ const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqrTwjUPD8ILPZ
 fn http(secrets: &'static str) -> Result<HttpWebhooks, ConfigError> {
     let engine = Engine::memory().unwrap();
     let lookup = move |name: &str| (name == variables::WEBHOOK_SECRETS).then(|| secrets.to_owned());
-    HttpWebhooks::from_environment(&Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), lookup))
+    let surroundings = Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), lookup);
+    HttpWebhooks::from_environment(&surroundings, Guard::local(|_| None))
 }
 
 /// The notice of a fan-out's end.

@@ -17,6 +17,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use fanfold::clock::Timestamp;
 use fanfold::config::Surroundings;
+use fanfold_http_client::Guard;
 use fanfold_produce::AllSources;
 use fanfold_tests::TestStack;
 use serde_json::Value;
@@ -87,7 +88,7 @@ impl Amazon {
             _ => None,
         };
         let Surroundings { dynamodb, sqs, world, .. } = stack.surroundings().clone();
-        AllSources::from_environment(&Surroundings::new(dynamodb, sqs, world, lookup))
+        AllSources::from_environment(&Surroundings::new(dynamodb, sqs, world, lookup), Guard::allowing([]))
     }
 
     /// Calls are signed at this time.
