@@ -93,17 +93,20 @@ class Scripted:
 
 
 class FakeAcks:
-    """Takes messages; fails with `error` while there is one."""
+    """Takes messages; fails with `error` while there is one, and raises `raised`, as no sender should."""
 
     limit = 4_096
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
+        self.raised: Exception | None = None
         self.refused: list = []
         self.bodies: list[dict] = []
         self.came = threading.Event()
 
     def send(self, messages) -> Sent:
+        if self.raised:
+            raise self.raised
         if self.error:
             return Sent(unsent=dict.fromkeys(range(len(messages)), self.error))
         self.bodies += (json.loads(message.body()) for message in messages)

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -65,6 +66,18 @@ def test_what_cannot_be_sent_raises_and_stays(acks):
     assert acks.bodies == [{"items": [f"{GROUP}:1"]}]
 
 
+def test_what_a_sender_raises_counts_as_not_sent(acks):
+    acks.raised = OSError("the queue is down")
+    buffer = AckBuffer(acks, max_age=None)
+    buffer.succeeded(f"{GROUP}:1")
+    with pytest.raises(AcksNotSent, match="1 acks could not be sent: the queue is down"):
+        buffer.flush()
+    assert f"{GROUP}:1" in buffer
+    acks.raised = None
+    buffer.close()
+    assert acks.bodies == [{"items": [f"{GROUP}:1"]}]
+
+
 def test_an_ack_that_fills_the_buffer_is_kept_when_that_cannot_be_sent(acks):
     acks.error = OSError("the queue is down")
     buffer = AckBuffer(acks, max_age=None)
@@ -115,6 +128,23 @@ def test_what_fails_in_the_background_is_raised_by_the_next_call(acks):
     assert len(buffer) == 0 and acks.bodies[0]["items"][0].startswith(GROUP)
 
 
+def test_after_a_sender_raised_in_the_background_acks_are_sent_again_by_time(acks):
+    send, raised = acks.send, threading.Event()
+
+    def raises(messages):
+        raised.set()
+        raise OSError("the queue is down")
+
+    acks.send = raises
+    buffer = AckBuffer(acks, max_age=0.01)
+    buffer.succeeded(f"{GROUP}:1")
+    assert raised.wait(30)
+    acks.send = send
+    assert acks.came.wait(30)
+    buffer.close()
+    assert acks.bodies == [{"items": [f"{GROUP}:1"]}]
+
+
 def test_what_is_refused_raises_once_and_leaves(acks):
     buffer = AckBuffer(acks, max_age=None)
     buffer.succeeded(f"{GROUP}:1")
@@ -147,16 +177,16 @@ from conftest import FakeAcks
 from fanfold import AckBuffer
 class Prints(FakeAcks):
     def send(self, messages):
-        if {down}: self.error = OSError("the queue is down")
+        if {down}: self.{how} = OSError("the queue is down")
         else: print([message.body() for message in messages])
         return super().send(messages)
 AckBuffer(Prints(), max_age=600).succeeded("{item}")
 """
 
 
-@pytest.mark.parametrize("down", [False, True])
-def test_a_process_that_forgets_to_close_sends_or_says_what_it_loses(down):
-    program = FORGETS.format(tests=str(Path(__file__).parent), down=down, item=f"{GROUP}:1")
+@pytest.mark.parametrize(("down", "how"), [(False, "error"), (True, "error"), (True, "raised")])
+def test_a_process_that_forgets_to_close_sends_or_says_what_it_loses(down, how):
+    program = FORGETS.format(tests=str(Path(__file__).parent), down=down, how=how, item=f"{GROUP}:1")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (f"{GROUP}:1" in done.stdout) != down, done
     assert ("these acks are lost" in done.stderr) == down, done

@@ -3,7 +3,7 @@ import json
 import pytest
 from conftest import GROUP
 
-from fanfold import sqs_consumer
+from fanfold import Message, sqs_consumer
 
 
 def record(index, receives=1, **more):
@@ -61,6 +61,13 @@ def test_messages_whose_acks_cannot_be_sent_come_again(acks):
     acks.error = None
     assert failures(consumer({"Records": [record(1), record(3)]})) == []
     assert acks.said() == {f"{GROUP}:1": "items", f"{GROUP}:3": "items"}, "nothing is left over from before"
+
+
+def test_messages_come_again_when_the_sender_raises(acks):
+    acks.raised = OSError("the queue is down")
+    one = record(1)
+    message = Message(one["messageId"], one["body"], 1, one)
+    assert sqs_consumer(acks, max_receives=3)(lambda _: None).run([message]) == [message]
 
 
 def test_a_message_without_an_item_is_handled_and_not_acked(acks):

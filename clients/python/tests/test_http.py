@@ -4,9 +4,24 @@ from datetime import datetime, timezone
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError, CredentialRetrievalError
 from conftest import FANOUT, GROUP, Scripted
 
-from fanfold import AckBuffer, AcksRefused, ApiError, Count, Fanfold, HttpAcks, NotEnded, TaskResult, Unreachable
+from fanfold import (
+    AckBuffer,
+    AcksNotSent,
+    AcksRefused,
+    ApiError,
+    Count,
+    Fanfold,
+    FanfoldError,
+    HttpAcks,
+    NotEnded,
+    TaskResult,
+    Unreachable,
+)
+
+NOBODY = "http://127.0.0.1:1"
 
 OPEN = {"id": FANOUT, "state": "open", "complete": False, "total": 3, "done": 0, "groups": [], "user_key": None}
 DONE = {**OPEN, "state": "completed", "complete": True, "ended": True}
@@ -59,6 +74,15 @@ def test_attempts_end():
     assert not server.requests[0][2].get("authorization")
 
 
+def test_a_connection_that_is_refused_or_fails_is_tried_again():
+    no_tls = Scripted().url.replace("http:", "https:")
+    for url in (NOBODY, no_tls):
+        with pytest.raises(Unreachable, match="no answer after 2 attempts"):
+            Fanfold(url, attempts=2).get(FANOUT)
+    with pytest.raises(Unreachable, match="no answer after 1 attempt:"):
+        Fanfold(NOBODY).count([Count(FANOUT, add=1)])
+
+
 def test_counts_are_not_repeated_unless_nothing_was_done():
     counted = {"fanouts": [], "refused": [{"fanout": FANOUT, "code": "wrong_mode", "problem": "it is exact"}]}
     server = Scripted((429, {"message": "Too Many"}), (200, counted), None, (503, {"code": "unavailable"}))
@@ -83,6 +107,20 @@ def test_more_items_than_a_request_may_add_are_added_by_several():
     assert [body["items"] for *_, body in server.requests] == [709_632, 709_632, 1]
     assert [headers["idempotency-key"] for _, _, headers, _ in server.requests] == ["k", "k-1", "k-2"]
     assert len(added.groups) == 3
+
+
+@pytest.mark.parametrize("length", [253, 255])
+def test_a_key_without_room_for_the_number_of_a_part_is_hashed_with_it(length):
+    server = Scripted(*[(201, {"fanout": FANOUT, "groups": []})] * 3)
+    key = "k" * length
+    Fanfold(server.url).add(FANOUT, 2 * 709_632 + 1, idempotency_key=key)
+    # Every client sends the same keys, so any of them can repeat the call.
+    hashed = [
+        "part-ea11e85c1397952d6b6b70169e916a3a1b614d00a23fadd387ee705c10b04f42",
+        "part-cb7226f1deeaf47e4475bb35509db04ea67b947d1b946f98a2a546c7a284ea0d",
+    ]
+    expected = [key, f"{key}-1", f"{key}-2"] if length == 253 else [key, *hashed]
+    assert [headers["idempotency-key"] for _, _, headers, _ in server.requests] == expected
 
 
 def test_a_wait_asks_again_until_it_ended():
@@ -148,6 +186,26 @@ def test_requests_are_signed_where_they_are_to_be():
     assert headers["x-amz-security-token"] == "token"
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        CredentialRetrievalError(provider="process", error_msg="it is gone"),
+        ClientError({"Error": {"Code": "AccessDenied", "Message": "it is gone"}}, "AssumeRole"),
+    ],
+)
+def test_a_request_that_cannot_be_signed_is_not_sent(error):
+    class Unavailable:
+        region_name = "eu-west-1"
+
+        def get_credentials(self):
+            raise error
+
+    server = Scripted()
+    with pytest.raises(FanfoldError, match="the request cannot be signed: .*it is gone"):
+        Fanfold(server.url, session=Unavailable(), sign=True).get(FANOUT)
+    assert server.requests == []
+
+
 def test_bad_settings_are_named():
     with pytest.raises(ValueError, match="url: `localhost:8080`"):
         Fanfold("localhost:8080")
@@ -162,6 +220,14 @@ def test_acks_of_which_none_exists_are_refused_and_leave_the_buffer():
     with pytest.raises(AcksRefused, match="no such item") as raised:
         buffer.flush()
     assert raised.value.refused[0][:2] == (GROUP, ("1",)) and len(buffer) == 0
+
+
+def test_acks_that_nobody_takes_stay_in_the_buffer():
+    buffer = AckBuffer(HttpAcks(Fanfold(NOBODY, attempts=1)), max_age=None)
+    buffer.succeeded(f"{GROUP}:1")
+    with pytest.raises(AcksNotSent, match="no answer after 1 attempt:"):
+        buffer.flush()
+    assert len(buffer) == 1
 
 
 def test_a_list_is_asked_for_page_by_page():

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aws_sigv4::sign::v4;
 use aws_types::SdkConfig;
 use futures::{Stream, stream};
 use http::Method;
@@ -17,6 +18,9 @@ use crate::models::{AckAnswer, AddedItems, Count, CountAnswer, Fanout, Mode};
 
 /// Items that one request may add; for more, `add` sends several requests.
 const ITEMS_PER_ADD_MAX: u64 = 709_632;
+
+/// The most bytes of an idempotency key.
+const KEY_BYTES_MAX: usize = 255;
 
 /// How long one request waits for an end; API Gateway ends a request after 30 s.
 const WAIT_MAX: Duration = Duration::from_secs(20);
@@ -139,7 +143,7 @@ impl Fanfold {
         let mut added = AddedItems { fanout, groups: Vec::new() };
         for part in 0..items.div_ceil(ITEMS_PER_ADD_MAX).max(1) {
             let body = json!({"items": (items - part * ITEMS_PER_ADD_MAX).min(ITEMS_PER_ADD_MAX)});
-            let key = if part == 0 { key.clone() } else { format!("{key}-{part}") };
+            let key = if part == 0 { key.clone() } else { part_key(&key, part) };
             let answer: AddedItems = self.http.call(Method::POST, &path, Some(&body), Some(&key)).await?;
             added.groups.extend(answer.groups);
         }
@@ -285,4 +289,14 @@ pub(crate) trait Page: serde::de::DeserializeOwned {
 #[allow(clippy::disallowed_methods, reason = "outside the server, nothing is simulated")]
 fn new_key() -> String {
     Uuid::new_v4().to_string()
+}
+
+/// The key of a further request of `add`. A call is repeated under the same keys, by any of the clients.
+fn part_key(key: &str, number: u64) -> String {
+    let part = format!("{key}-{number}");
+    if part.len() <= KEY_BYTES_MAX {
+        return part;
+    }
+    // The signer's hash, HMAC-SHA256 in hex: it needs no further dependency.
+    format!("part-{}", v4::calculate_signature(key, number.to_string().as_bytes()))
 }

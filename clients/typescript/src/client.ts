@@ -1,6 +1,6 @@
 /** The client of the HTTP API. */
 
-import { randomUUID } from "node:crypto";
+import { createHmac, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import type { SQSClientConfig } from "@aws-sdk/client-sqs";
@@ -25,6 +25,9 @@ import {
 
 /** Items that one request may add; for more, `add` sends several requests. */
 const ITEMS_PER_ADD_MAX = 709_632;
+
+/** The most characters of an idempotency key. */
+const KEY_MAX = 255;
 
 /** Seconds that one request waits for an end; API Gateway ends a request after 30. */
 const WAIT_MAX = 20;
@@ -158,7 +161,7 @@ export class Fanfold {
     const groups: ItemGroup[] = [];
     for (let first = 0, part = 0; part === 0 || first < items; first += ITEMS_PER_ADD_MAX, part++) {
       const body = { items: Math.min(items - first, ITEMS_PER_ADD_MAX) };
-      const answer = await this.#http.call("POST", `${path(id)}/items`, body, key(part ? `${named}-${part}` : named));
+      const answer = await this.#http.call("POST", `${path(id)}/items`, body, key(part ? partKey(named, part) : named));
       for (const group of answer.groups as ItemGroup[]) groups.push(group);
     }
     return { fanout: id, groups, itemIds: () => expand(id, groups) };
@@ -288,6 +291,12 @@ export class Fanfold {
       next = page.next as string | undefined;
     }
   }
+}
+
+/** The key of a further request of `add`. A call is repeated under the same keys, by any of the clients. */
+function partKey(named: string, number: number): string {
+  const part = `${named}-${number}`;
+  return part.length <= KEY_MAX ? part : `part-${createHmac("sha256", named).update(String(number)).digest("hex")}`;
 }
 
 function key(text: string): Record<string, string> {

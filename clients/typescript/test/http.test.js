@@ -72,6 +72,20 @@ test("more items than a request may add are added by several", async (t) => {
   assert.equal(groups.length, 3);
 });
 
+test("a key without room for the number of a part is hashed with it", async (t) => {
+  // Every client sends the same keys, so any of them can repeat the call.
+  const hashed = [
+    "part-ea11e85c1397952d6b6b70169e916a3a1b614d00a23fadd387ee705c10b04f42",
+    "part-cb7226f1deeaf47e4475bb35509db04ea67b947d1b946f98a2a546c7a284ea0d",
+  ];
+  const [fits, long] = ["k".repeat(253), "k".repeat(255)];
+  for (const expected of [[fits, `${fits}-1`, `${fits}-2`], [long, ...hashed]]) {
+    const { url, requests } = await scripted(t, ...Array(3).fill([201, { fanout: FANOUT, groups: [] }]));
+    await new Fanfold(url).add(FANOUT, 2 * 709_632 + 1, { idempotencyKey: expected[0] });
+    assert.deepEqual(requests.map(({ headers }) => headers["idempotency-key"]), expected);
+  }
+});
+
 test("a wait asks again until it ended", async (t) => {
   const cancelling = { ...OPEN, state: "cancelled", ended: false };
   const { url, requests } = await scripted(t, [200, OPEN], [200, cancelling], [200, DONE]);

@@ -12,7 +12,7 @@ from .compact import Outcome, estimate, messages
 from .errors import AcksNotSent, AcksRefused, FanfoldError, Refused
 from .ids import Item
 from .models import AckedFanout
-from .senders import AckSender
+from .senders import AckSender, Sent
 
 log = logging.getLogger("fanfold")
 
@@ -97,7 +97,11 @@ class AckBuffer:
             with self._lock:
                 self._cancel_timer()
                 made = messages(self._acks, self._sender.limit)
-            sent = self._sender.send(made)
+            try:
+                sent = self._sender.send(made)
+            except Exception as error:
+                # A sender should not raise, but may. Any of the messages may not have arrived.
+                sent = Sent(unsent=dict.fromkeys(range(len(made)), error))
             with self._lock:
                 for at, message in enumerate(made):
                     if at not in sent.unsent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import math
 import time
 import uuid
@@ -19,6 +20,9 @@ from .models import AckAnswer, AddedItems, Count, CountAnswer, Fanout, TaskResul
 
 ITEMS_PER_ADD_MAX = 709_632
 """Items that one request may add; for more, `add` sends several requests."""
+
+KEY_MAX = 255
+"""The most characters of an idempotency key."""
 
 WAIT_MAX = 20
 """Seconds that one request waits for an end; API Gateway ends a request after 30."""
@@ -105,7 +109,7 @@ class Fanfold:
         key, groups = idempotency_key or _new_key(), list[ItemGroup]()
         for number, first in enumerate(range(0, max(items, 1), ITEMS_PER_ADD_MAX)):
             share = min(items - first, ITEMS_PER_ADD_MAX)
-            part = _key(f"{key}-{number}" if number else key)
+            part = _key(_part_key(key, number) if number else key)
             answer = self._http.call("POST", f"/fanouts/{_segment(fanout)}/items", {"items": share}, part)
             groups += (ItemGroup(group["id"], group["upto"]) for group in answer["groups"])
         return AddedItems(fanout, tuple(groups))
@@ -255,6 +259,14 @@ def _milliseconds(time: datetime | int | None) -> int | None:
 
 def _new_key() -> str:
     return str(uuid.uuid4())
+
+
+def _part_key(key: str, number: int) -> str:
+    """The key of a further request of `add`. A call is repeated under the same keys, by any of the clients."""
+    part = f"{key}-{number}"
+    if len(part) <= KEY_MAX:
+        return part
+    return "part-" + hmac.new(key.encode(), str(number).encode(), "sha256").hexdigest()
 
 
 def _key(key: str) -> dict[str, str]:

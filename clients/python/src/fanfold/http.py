@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import boto3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
-from botocore.exceptions import HTTPClientError, NoCredentialsError
+from botocore.exceptions import BotoCoreError, ClientError
 from botocore.httpsession import URLLib3Session
 
 from .errors import ApiError, FanfoldError, Unreachable
@@ -46,7 +46,7 @@ class Http:
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, *, once: bool = False
     ) -> dict[str, Any]:
         """Returns the response's document. Retries with the same headers after no answer, 429, 500, 502, 503 and 504; with
-        `once`, only after 429, when nothing was done. Raises `ApiError`, `Unreachable`."""
+        `once`, only after 429, when nothing was done. Raises `ApiError`, `Unreachable`, and `FanfoldError` if it cannot sign."""
         again = {429} if once else _AGAIN
         data = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         headers = {"content-type": "application/json", **(headers or {})} if data else dict(headers or {})
@@ -54,7 +54,8 @@ class Http:
             last = attempt == self._attempts
             try:
                 answer = self._connections.send(self._request(method, path, data, headers))
-            except HTTPClientError as error:
+            except BotoCoreError as error:
+                # Not `HTTPClientError`: a connection that is refused, or fails over TLS or its proxy, is none.
                 if last or once:
                     times = "1 attempt" if attempt == 1 else f"{attempt} attempts"
                     raise Unreachable(f"{method} {path}: no answer after {times}: {error}") from error
@@ -69,10 +70,10 @@ class Http:
     def _request(self, method: str, path: str, data: bytes, headers: dict[str, str]) -> Any:
         request = AWSRequest(method=method, url=self._url + path, data=data, headers=headers)
         if self._session:
-            credentials = self._session.get_credentials()
-            if credentials is None:
-                raise FanfoldError("there are no AWS credentials to sign with") from NoCredentialsError()
-            SigV4Auth(credentials, "execute-api", self._region).add_auth(request)
+            try:
+                SigV4Auth(self._session.get_credentials(), "execute-api", self._region).add_auth(request)
+            except (BotoCoreError, ClientError) as error:
+                raise FanfoldError(f"the request cannot be signed: {error}") from error
         return request.prepare()
 
 

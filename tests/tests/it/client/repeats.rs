@@ -38,6 +38,25 @@ async fn a_request_is_repeated_under_its_key() {
 }
 
 #[tokio::test]
+async fn a_key_without_room_for_the_number_of_a_part_is_hashed_with_it() {
+    // Every client sends the same keys, so any of them can repeat the call.
+    let hashed = [
+        "part-ea11e85c1397952d6b6b70169e916a3a1b614d00a23fadd387ee705c10b04f42".to_owned(),
+        "part-cb7226f1deeaf47e4475bb35509db04ea67b947d1b946f98a2a546c7a284ea0d".to_owned(),
+    ];
+    let (fits, long) = ("k".repeat(253), "k".repeat(255));
+    let numbered = [format!("{fits}-1"), format!("{fits}-2")];
+    for (key, parts) in [(fits, numbered), (long, hashed)] {
+        let added = (201, json!({"fanout": uuid::Uuid::nil(), "groups": []}));
+        let (fanfold, asked) = scripted(vec![added; 3]).await;
+        fanfold.add(uuid::Uuid::nil(), 2 * 709_632 + 1, Some(&key)).await.unwrap();
+        let asked = asked.lock().unwrap();
+        let keys: Vec<_> = asked.iter().map(|headers| headers["idempotency-key"].to_str().unwrap()).collect();
+        assert_eq!(keys, [key.as_str(), parts[0].as_str(), parts[1].as_str()]);
+    }
+}
+
+#[tokio::test]
 async fn what_is_refused_is_not_repeated_and_attempts_end() {
     let problem =
         json!({"code": "invalid_body", "detail": "it is", "errors": [{"field": "items", "problem": "too many"}]});
