@@ -74,7 +74,8 @@ pub(crate) struct RunArgs {
     /// With --data: start a new run of the same file if the last one is finished.
     #[arg(long, requires = "data")]
     pub(crate) again: bool,
-    /// The file of tasks, if the folder has several: a path from the working directory on.
+    /// The file of tasks, if the folder has several: a path from the working directory on. A run that is
+    /// resumed keeps its file.
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
     /// Handle only the first N tasks of the file.

@@ -5,7 +5,6 @@ use fanfold::mapping::Sign;
 use fanfold::policy::{BatchApi, Way};
 use fanfold_batch_api::{Call, Request, Secrets};
 use fanfold_http_client::aws::Aws;
-use uuid::Uuid;
 
 /// Checks that the environment, in which `variables` looks variables up, has what calls of a batch API need. The error names what is
 /// missing.
@@ -13,7 +12,7 @@ pub(super) fn check(
     batch_api: &BatchApi,
     variables: impl Fn(&str) -> Option<String> + Clone + Send + Sync + 'static,
 ) -> Result<(), String> {
-    let call = nobody();
+    let call = Call::of_nobody();
     let mapping = Request::new(batch_api, &call).ok().and_then(|request| request.mapping);
     let mut secrets = mapping.as_ref().map(|mapping| mapping.secrets()).unwrap_or_default();
     secrets.extend(mapping.as_ref().and_then(|mapping| mapping.signing_secret()).map(str::to_owned));
@@ -38,11 +37,6 @@ pub(super) fn check(
         Some(missing) => Err(format!("`batch_api`: the environment has no {missing}, which {what} need")),
         None => Ok(()),
     }
-}
-
-/// A call of which only what all calls have in common matters.
-fn nobody() -> Call {
-    Call { batch_id: Uuid::nil(), kind: String::new(), attempt: 1, target: String::new(), members: Vec::new() }
 }
 
 #[cfg(test)]

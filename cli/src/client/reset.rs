@@ -26,8 +26,9 @@ use crate::say::say;
 /// status is
 ///
 ///   0   their work is registered again
-///   1   some have not failed, are items, or cannot be accepted any more; or the stack cannot be reached
-///   2   some of them do not exist, or the command line is wrong
+///   1   some have not failed or are items, or with --kind cannot be accepted any more;
+///       or the stack cannot be reached
+///   2   some of them do not exist or cannot be accepted any more, or the command line is wrong
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ResetArgs {

@@ -18,8 +18,13 @@ pub(super) fn policy(folder: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The file of tasks: the one asked for, the one the settings name, or the only one there is.
-pub(super) fn input(folder: &Path, asked: Option<&Path>, settings: Option<&Path>) -> Result<PathBuf, Failure> {
+/// The file of tasks: the one asked for, the one the settings name, the one of the run that is held, or the only one.
+pub(super) fn input(
+    folder: &Path,
+    asked: Option<&Path>,
+    settings: Option<&Path>,
+    held: Option<&Path>,
+) -> Result<PathBuf, Failure> {
     if let Some(file) = asked {
         return existing(file.to_owned());
     }
@@ -35,6 +40,10 @@ pub(super) fn input(folder: &Path, asked: Option<&Path>, settings: Option<&Path>
         files.iter().filter(is).cloned().collect()
     };
     let found = of(&FORMATS);
+    // The calls of a run may write others beside it.
+    if let Some(file) = held.and_then(|held| of_run(&found, held)) {
+        return Ok(file.clone());
+    }
     match found.as_slice() {
         [file] => Ok(file.clone()),
         [] => {
@@ -54,6 +63,13 @@ pub(super) fn input(folder: &Path, asked: Option<&Path>, settings: Option<&Path>
             Err(Fault::new(folder.display(), problem).into())
         }
     }
+}
+
+/// The file of a run, which is held from the root on: that file, or the one of its name if the folder was moved.
+fn of_run<'a>(found: &'a [PathBuf], held: &Path) -> Option<&'a PathBuf> {
+    let same = |file: &&PathBuf| file.canonicalize().is_ok_and(|file| file == held);
+    let named = |file: &&PathBuf| file.file_name() == held.file_name();
+    found.iter().find(same).or_else(|| found.iter().find(named))
 }
 
 /// Whether a file's name begins with a dot, as those do in which macOS keeps what it knows about other files.

@@ -47,8 +47,14 @@ pub(crate) struct StartedApi {
 }
 
 impl Job {
-    /// Reads a folder; rows are checked later, one by one.
-    pub(crate) fn read(folder: &Path, input: Option<&Path>, limit: Option<u64>) -> Result<Self, Failure> {
+    /// Reads a folder; rows are checked later, one by one. `input`: the file that is asked for; `held`: that of the run
+    /// in the data folder.
+    pub(crate) fn read(
+        folder: &Path,
+        input: Option<&Path>,
+        held: Option<&Path>,
+        limit: Option<u64>,
+    ) -> Result<Self, Failure> {
         if !folder.is_dir() {
             return Err(Fault::new(
                 folder.display(),
@@ -64,7 +70,7 @@ impl Job {
         };
         let policy_file = find::policy(folder)?;
         let policy = read_policy(&policy_file, server.as_ref())?;
-        let input = find::input(folder, input, settings.input.as_deref())?;
+        let input = find::input(folder, input, settings.input.as_deref(), held)?;
         Ok(Self { folder: folder.to_owned(), policy_file, policy, input: Input::new(input, limit)?, server })
     }
 

@@ -12,10 +12,11 @@ use super::Shape;
 ///
 ///   fanfold plan --items 1000000 --targets 500 --batch 100 --call 300ms
 ///
-/// It runs a sample of up to 20,000 such tasks on this machine, counts the requests
-/// and their units, and computes the rest: at list prices, from the limits of AWS,
-/// and with tasks spread evenly over targets. It sends nothing to AWS. For
-/// comparison it shows one call per item, and a distributed map of Step Functions.
+/// It runs a sample of up to 20,000 such tasks, and up to 256 MiB, on this machine,
+/// counts the requests and their units, and computes the rest: at list prices, from
+/// the limits of AWS, and with tasks spread evenly over targets. It sends nothing to
+/// AWS. For comparison it shows one call per item, and a distributed map of Step
+/// Functions.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct PlanArgs {

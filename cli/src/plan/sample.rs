@@ -10,9 +10,10 @@ use super::Shape;
 use crate::failure::Failure;
 use crate::say::say;
 
-/// Tasks of a sample at most, and batches.
+/// Tasks of a sample at most, batches, and bytes of contents, which are kept in memory: 2,684 tasks of the largest.
 const TASKS: u64 = 20_000;
 const BATCHES: u64 = 1_000;
+const BYTES: u64 = 256 * 1_024 * 1_024;
 
 /// What the tasks of a sample took on average.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -88,7 +89,8 @@ impl Sample {
     /// As many tasks per target as asked for, as far as these are in a sample at all.
     fn of(shape: &Shape) -> Self {
         let per_target = shape.items.div_ceil(shape.targets);
-        let tasks = shape.items.min(TASKS).min(BATCHES * per_target.min(u64::from(shape.batch)));
+        let most = TASKS.min(BYTES / u64::from(shape.bytes)).min(BATCHES * per_target.min(u64::from(shape.batch)));
+        let tasks = shape.items.min(most);
         Self { tasks, targets: tasks.div_ceil(per_target).max(1) }
     }
 
@@ -122,5 +124,12 @@ mod tests {
         assert_eq!(of(1_000_000, 1), Sample { tasks: 20_000, targets: 1 });
         assert_eq!(of(1_000_000, 1_000_000), Sample { tasks: 1_000, targets: 1_000 });
         assert_eq!(of(12, 5), Sample { tasks: 12, targets: 4 });
+    }
+
+    #[test]
+    fn a_sample_of_large_tasks_has_fewer() {
+        let of = |bytes, batch| Sample::of(&Shape { bytes, ..shape(1_000_000, 500, batch) });
+        assert_eq!(of(13_000, 100), Sample { tasks: 20_000, targets: 10 });
+        assert_eq!(of(100_000, 41), Sample { tasks: 2_684, targets: 2 });
     }
 }

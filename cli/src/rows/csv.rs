@@ -1,14 +1,14 @@
 //! Files of CSV.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Read};
+use std::io::{BufRead, BufReader, Cursor, Read, SeekFrom};
 use std::path::Path;
 
-use ::csv::{ErrorKind, Position, Reader, ReaderBuilder, StringRecord};
+use ::csv::{ByteRecord, ErrorKind, Position, Reader, ReaderBuilder, StringRecord};
 use fanfold_rows::csv;
 use fanfold_rows::quotes::Ended;
 
-use super::watched::Watched;
+use super::watched::{ROW_BEFORE, Watched};
 use super::{BEGIN_BYTES, Begin, Row, Rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -63,9 +63,11 @@ pub(super) fn rows(file: &Path, begin: Option<Begin>) -> Result<Rows, Failure> {
     let at = reader.position().byte();
     if let Some(Begin { byte, line }) = begin.filter(|begin| begin.byte != at) {
         let mut position = Position::new();
-        position.set_byte(byte).set_line(line);
-        reader.seek(position).map_err(|error| fault(file, line, &error))?;
+        position.set_byte(byte.saturating_sub(ROW_BEFORE.len() as u64)).set_line(line);
+        reader.seek_raw(SeekFrom::Start(byte), position).map_err(|error| fault(file, line, &error))?;
         reader.get_mut().goes_on_at(line);
+        // Its number of fields may be wrong.
+        let _ = reader.read_byte_record(&mut ByteRecord::new());
     }
     Ok(records(file, reader, columns))
 }

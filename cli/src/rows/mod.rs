@@ -191,6 +191,9 @@ mod tests {
             ("c.ndjson", "\u{feff}{\"a\": 1}\r\n\r\n \n[2]\n\"\u{e4}\"", 3),
             ("d.jsonl", "\n1\n2\n", 2),
             ("e.csv", "a\n", 0),
+            ("f.csv", "a,b\n1,2\n\u{feff}3,4\n", 2),
+            ("g.csv", "a,b\n\u{feff}\"1\"x,2\n\n\u{feff}\"3\"x,4\n\u{feff}\"5\"x,6", 3),
+            ("h.csv", "a\r\n1\r\n\u{feff}2\r\n", 2),
         ] {
             let file = folder.path().join(name);
             std::fs::write(&file, text).unwrap();

@@ -6,10 +6,16 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use fanfold_rows::quotes::{Ended, Quotes};
 
+/// A row that the reader gets first where it goes on in the middle of a file. It would drop a byte order mark that
+/// comes first, and there a mark is a part of its row. A line feed would be counted as the end of a line.
+pub(super) const ROW_BEFORE: &[u8] = b"x\r";
+
 /// An input of CSV.
 #[derive(Debug)]
 pub(super) struct Watched<R> {
     input: R,
+    /// What is still to be read of [`ROW_BEFORE`].
+    before: &'static [u8],
     quotes: Quotes,
     /// The rows that ended in what was read, until the reader gives them.
     rows: VecDeque<Ended>,
@@ -19,7 +25,7 @@ pub(super) struct Watched<R> {
 impl<R> Watched<R> {
     /// An input from its beginning on.
     pub(super) fn new(input: R, delimiter: u8) -> Self {
-        Self { input, quotes: Quotes::new(delimiter), rows: VecDeque::new(), ended: false }
+        Self { input, before: &[], quotes: Quotes::new(delimiter), rows: VecDeque::new(), ended: false }
     }
 
     /// What is known of the row that the reader gave last: it is asked for once per row.
@@ -27,8 +33,9 @@ impl<R> Watched<R> {
         self.rows.pop_front()
     }
 
-    /// The reader was moved to a row: to this line, or to line ends before it.
+    /// The reader was moved to a row: to this line, or to line ends before it. It gets [`ROW_BEFORE`] first.
     pub(super) fn goes_on_at(&mut self, line: u64) {
+        self.before = ROW_BEFORE;
         (self.quotes, self.ended) = (self.quotes.from_line(line), false);
         self.rows.clear();
     }
@@ -36,6 +43,9 @@ impl<R> Watched<R> {
 
 impl<R: Read> Read for Watched<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if !self.before.is_empty() {
+            return self.before.read(buffer);
+        }
         if self.ended {
             return Ok(0);
         }

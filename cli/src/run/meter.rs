@@ -87,7 +87,7 @@ impl Meter {
             failed,
             acked,
             batches: self.before.batches + counted(BATCHES_FORMED),
-            retries: self.before.calls.saturating_sub(self.before.batches) + counted(RETRIES),
+            retries: self.before.retries + counted(RETRIES),
         }
     }
 }
@@ -130,6 +130,14 @@ pub(super) mod tests {
         meter.resumed = true;
         let now = meter.reading();
         assert_eq!((now.registered, now.batched, now.handled), (3_060, 3_060, 130));
+    }
+
+    #[test]
+    fn retries_of_earlier_processes_count() {
+        let mut meter = meter(&[(RETRIES, 3)]);
+        // Of ten batches one was called, three times.
+        meter.before = Tally { batches: 10, calls: 3, retries: 2, ..Tally::default() };
+        assert_eq!(meter.reading().retries, 5);
     }
 
     #[test]

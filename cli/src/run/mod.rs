@@ -49,7 +49,8 @@ const ANY_PORT: &str = "127.0.0.1:0";
 /// Runs a folder.
 pub(crate) async fn run(args: RunArgs, verbose: bool) -> Result<ExitCode, Failure> {
     check_data(args.data.as_deref())?;
-    let job = Job::read(&args.folder, args.input.as_deref(), args.limit)?;
+    let held = take_up::held_input(&args)?;
+    let job = Job::read(&args.folder, args.input.as_deref(), held.as_deref(), args.limit)?;
     let how = How::fit(args.json, verbose);
     if let Some(guess) = job.input.guess() {
         say(guess);

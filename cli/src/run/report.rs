@@ -92,7 +92,7 @@ impl Report<'_> {
             batches: tally.batches,
             mean_batch: tally.members as f64 / (tally.batches as f64).max(1.0),
             calls: tally.calls,
-            retries: tally.calls.saturating_sub(tally.batches),
+            retries: tally.retries,
             undelivered: self.undelivered(&tally),
             notices,
             notice,

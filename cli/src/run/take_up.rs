@@ -1,6 +1,6 @@
 //! A data folder belongs to its run: which run it holds, and what is to be done with it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
@@ -23,6 +23,13 @@ pub(super) enum Plan {
     New,
 }
 
+/// The file of the run that the data folder holds, if it holds one that is resumed or shown.
+pub(super) fn held_input(args: &RunArgs) -> Result<Option<PathBuf>, Failure> {
+    let Some(data) = args.data.as_deref() else { return Ok(None) };
+    let held = RecordFile::in_folder(data).read()?;
+    Ok(held.filter(|held| !args.again || held.summary.is_none()).map(|held| held.input))
+}
+
 /// Looks at the data folder, if there is one, and refuses it if it belongs to another run.
 pub(super) fn plan(args: &RunArgs, job: &Job, checked: Checked) -> Result<Plan, Failure> {
     let Some(data) = args.data.as_deref() else { return Ok(Plan::New) };
@@ -35,14 +42,23 @@ pub(super) fn plan(args: &RunArgs, job: &Job, checked: Checked) -> Result<Plan, 
 
 /// The run that is resumed in a data folder, or a new one, recorded there.
 pub(super) fn take_up(args: &RunArgs, job: &Job, checked: Checked, new: Uuid) -> Result<(RunRecord, bool), Failure> {
-    if let Plan::GoOn(record) = plan(args, job, checked)? {
-        return Ok((*record, true));
-    }
-    let record = record(job, checked, new);
+    let wanted = record(job, checked, new);
+    let (record, resumed) = match plan(args, job, checked)? {
+        Plan::GoOn(held) if held.input == wanted.input => return Ok((*held, true)),
+        // From now on it is known where the folder was moved to: another file may come to its old place.
+        Plan::GoOn(held) => (RunRecord { input: wanted.input, ..*held }, true),
+        Plan::New => (wanted, false),
+        // It would begin anew.
+        Plan::Show(_) => {
+            let data = args.data.as_deref().unwrap_or(Path::new("")).display();
+            let problem = "holds a run that another process has just finished; the same command shows its summary";
+            return Err(Fault::new(data, problem).into());
+        }
+    };
     if let Some(data) = &args.data {
         RecordFile::in_folder(data).write(&record)?;
     }
-    Ok((record, false))
+    Ok((record, resumed))
 }
 
 fn record(job: &Job, checked: Checked, key: Uuid) -> RunRecord {

@@ -25,6 +25,8 @@ pub(crate) struct Tally {
     pub(crate) settled: u64,
     /// Calls of the batch API.
     pub(crate) calls: u64,
+    /// Calls after the first of their batch. A batch that was not called yet has none.
+    pub(crate) retries: u64,
     /// Items that failed, and why.
     pub(crate) failed: BTreeMap<ItemId, String>,
     /// Batches whose notice of failures is not delivered yet, by the reason.
@@ -137,6 +139,7 @@ impl Tally {
         self.batches += 1;
         self.members += items.len() as u64;
         self.calls += u64::from(batch.attempts);
+        self.retries += u64::from(batch.attempts.saturating_sub(1));
         if let (None, Some(error)) = (batch.notice.delivered, &batch.notice.error) {
             *self.undelivered.entry(error.clone()).or_default() += 1;
         }
@@ -146,5 +149,31 @@ impl Tally {
             }
             self.settled += u64::from(batch.failed.get(slot) || batch.succeeded.get(slot));
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use fanfold::clock::Timestamp;
+    use fanfold::members::Members;
+
+    use super::*;
+
+    /// A batch of one item of a fan-out, with so many attempts.
+    fn batch(fanout: Uuid, index: u16, attempts: u32) -> Batch {
+        let members = Members::new([TaskId::Item(ItemId { fanout, group: fanout, index })]);
+        let lane = "row:0:a".parse().unwrap();
+        let status = if attempts == 0 { BatchStatus::Formed } else { BatchStatus::InProgress };
+        Batch { status, attempts, ..Batch::intended(Uuid::nil(), lane, members, Timestamp(0)) }
+    }
+
+    #[test]
+    fn batches_that_were_not_called_hide_no_retries() {
+        let (fanout, mut tally) = (Uuid::from_u128(1), Tally::default());
+        for (index, attempts) in [(0, 0), (1, 0), (2, 0), (3, 1), (4, 3)] {
+            tally.add(&batch(fanout, index, attempts), fanout);
+        }
+        assert_eq!((tally.batches, tally.calls, tally.retries), (5, 4, 2));
     }
 }

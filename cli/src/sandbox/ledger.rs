@@ -131,7 +131,9 @@ impl Ledger {
         self.counts.done += 1;
         self.count_members(&call.sent, &outcomes);
         let reply = self.answer(&call.sent, &outcomes);
-        if self.remembers_keys && call.key.is_some() {
+        // Where every member is to be sent again nothing was done that a repetition could do twice.
+        let any_ended = outcomes.iter().any(|outcome| *outcome != MemberOutcome::Retry);
+        if self.remembers_keys && call.key.is_some() && any_ended {
             self.keys.entry(name).or_default().done = Some((call.body.to_vec(), reply.clone()));
         }
         match fate {
@@ -188,7 +190,7 @@ impl Ledger {
             match outcome {
                 MemberOutcome::Succeeded => member.outcome = Some(*outcome),
                 MemberOutcome::Failed => _ = member.outcome.get_or_insert(*outcome),
-                MemberOutcome::Retry | MemberOutcome::Unclear => {}
+                MemberOutcome::Retry | MemberOutcome::Unclear | MemberOutcome::Unnamed => {}
             }
         }
     }
@@ -301,6 +303,21 @@ mod tests {
         assert_eq!(take(&mut ledger, TWO, NOW).because, "done");
         assert_eq!(take(&mut ledger, TWO, NOW).because, "repeated");
         assert_eq!((ledger.counts().succeeded, ledger.counts().done_again), (2, 0));
+    }
+
+    #[test]
+    fn a_call_is_remembered_once_one_of_its_members_has_ended() {
+        let mut never = ledger(Behaviour { retry: all(), ..kind() }, false);
+        assert_eq!([(); 2].map(|()| take(&mut never, TWO, NOW).because), ["done"; 2]);
+        assert_eq!((never.counts().done, never.counts().repeated), (2, 0));
+        let half = Behaviour { retry: "50%".parse().unwrap(), ..kind() };
+        let all_again = |time: &u32| ["a", "b"].iter().all(|id| half.member(id, "", *time) == MemberOutcome::Retry);
+        let forgotten = (1..20).take_while(all_again).count();
+        let mut at_last = ledger(half, false);
+        for _ in 0..=forgotten {
+            assert_eq!(take(&mut at_last, TWO, NOW).because, "done");
+        }
+        assert_eq!(take(&mut at_last, TWO, NOW).because, "repeated");
     }
 
     #[test]

@@ -45,6 +45,6 @@ fn name(outcome: MemberOutcome) -> &'static str {
     match outcome {
         MemberOutcome::Succeeded => "succeeded",
         MemberOutcome::Failed => "failed",
-        MemberOutcome::Retry | MemberOutcome::Unclear => "retry",
+        MemberOutcome::Retry | MemberOutcome::Unclear | MemberOutcome::Unnamed => "retry",
     }
 }

@@ -1,6 +1,6 @@
 //! Runs that are ended, and go on.
 
-use std::process::{Child, Output};
+use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::json;
@@ -66,6 +66,18 @@ fn a_run_that_is_interrupted_goes_on() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(stderr(&output).contains("repeat the command with the same --data to resume"), "{}", stderr(&output));
+    let [option, value] = folder.data_option();
+    assert_eq!(folder.summary(&[&option, &value])["succeeded"], ROWS);
+    folder.assert_each_row_once(ROWS);
+}
+
+#[test]
+fn a_run_goes_on_with_its_file_whatever_its_calls_wrote_beside_it() {
+    let folder = Folder::with_rows(ROWS, &format!("echo x >> done.csv; {}", slow()));
+    let mut child = folder.start();
+    wait_for_calls(&folder, &mut child, 3);
+    signal(&child, "-INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
     let [option, value] = folder.data_option();
     assert_eq!(folder.summary(&[&option, &value])["succeeded"], ROWS);
     folder.assert_each_row_once(ROWS);
@@ -139,18 +151,41 @@ fn a_folder_that_was_moved_is_the_same_run() {
     assert_eq!(moved.summary(&[&option, &value])["shown_again"], true);
 }
 
-#[test]
-fn an_unfinished_run_goes_on_in_a_folder_of_another_name() {
-    let folder = ended_after(30, "-INT");
-    let [option, value] = folder.data_option();
+/// Moves the files of a folder to another one; its data folder stays where it is.
+fn moved(folder: &Folder) -> Folder {
     let moved = Folder::new();
     for file in std::fs::read_dir(folder.path()).unwrap() {
         let file = file.unwrap();
-        // The data folder stays where it is.
         if file.file_type().unwrap().is_file() {
             std::fs::rename(file.path(), moved.path().join(file.file_name())).unwrap();
         }
     }
+    moved
+}
+
+#[test]
+fn an_unfinished_run_goes_on_in_a_folder_of_another_name() {
+    let folder = ended_after(30, "-INT");
+    let [option, value] = folder.data_option();
+    let moved = moved(&folder);
+    // Its file is found there by its name.
+    moved.write("done.csv", "x\n");
+    let summary = moved.summary(&[&option, &value]);
+    assert_eq!((&summary["succeeded"], &summary["resumed"]), (&json!(ROWS), &json!(true)), "{summary}");
+}
+
+#[test]
+fn a_run_that_went_on_in_another_folder_belongs_there() {
+    let folder = ended_after(3, "-INT");
+    let [option, value] = folder.data_option();
+    let moved = moved(&folder);
+    let mut command = moved.command(&["--json", &option, &value]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_calls(&moved, &mut child, 3);
+    signal(&child, "-INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    folder.write("rows.csv", "ref,shop\nR-1,a\n");
     let summary = moved.summary(&[&option, &value]);
     assert_eq!((&summary["succeeded"], &summary["resumed"]), (&json!(ROWS), &json!(true)), "{summary}");
 }

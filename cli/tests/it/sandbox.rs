@@ -45,6 +45,17 @@ fn a_run_against_a_faulty_sandbox_ends_with_every_task_done_once() {
     assert!(members >= 120, "{members}");
 }
 
+/// A batch of one member comes again under the same key.
+#[test]
+fn members_that_are_sent_again_are_drawn_anew() {
+    let folder = folder(40, &["--retry", "30%"]);
+    let policy = with_batch_api("{url: \"http://127.0.0.1:${PORT}/\", timeout: 5s}");
+    let policy = policy.replace("max_batch: 8", "max_batch: 1").replace("max_attempts: 4", "max_attempts: 20");
+    folder.write("policy.yaml", policy.replace("{base: 1s, max: 2s}", "{base: 100ms, max: 1s}"));
+    let summary = folder.summary(&[]);
+    assert_eq!((&summary["succeeded"], &summary["failed"]), (&json!(40), &json!(0)), "{summary}");
+}
+
 #[test]
 fn a_run_waits_for_answers_that_come_later() {
     let folder = folder(60, &["--later", "50%", "--later-for", "1s", "--fail", "10%"]);

@@ -133,12 +133,14 @@ async fn run(
             Some((slot, receiver.next_batch().await))
         };
         let (slot, batch) = tokio::select! {
+            // What is ready when it stops is not begun.
+            biased;
+            // Also when the handle was dropped.
+            _ = stopped.wait_for(|stopped| *stopped) => break,
             next = next => match next {
                 Some(next) => next,
                 None => break,
             },
-            // Also when the handle was dropped.
-            _ = stopped.wait_for(|stopped| *stopped) => break,
         };
         while invocations.try_join_next().is_some() {}
         let (invoker, work) = (Arc::clone(&invoker), Arc::clone(&work));

@@ -104,3 +104,62 @@ async fn receive(sqs: aws_sdk_sqs::Client, queue_url: String, most: i32) -> Vec<
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use fanfold::delivery::{Delivery, Failures, Step};
+    use futures::FutureExt;
+    use futures::future::{BoxFuture, ready};
+
+    use super::super::invoke::Invoker;
+    use super::super::{Work, run};
+    use super::*;
+    use crate::engine::Engine;
+    use crate::usage::InvocationMeter;
+
+    /// Counts its invocations.
+    #[derive(Default)]
+    struct Counted(AtomicUsize);
+
+    impl Step for Counted {
+        fn deliver<'a>(&'a self, _: Vec<Delivery>) -> BoxFuture<'a, Failures> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            ready(Failures::new()).boxed()
+        }
+    }
+
+    fn source() -> EventSource {
+        EventSource {
+            function: "Work".to_owned(),
+            queue: "Queue".to_owned(),
+            queue_url: "http://sqs/queue".to_owned(),
+            batch_size: 1,
+            window: Duration::ZERO,
+            maximum_concurrency: None,
+            reports_failures: true,
+            enabled: true,
+            timeout: Duration::from_secs(1),
+            memory: 128,
+        }
+    }
+
+    /// Many pumps: where nothing orders them, one of two things that are ready is taken at random.
+    #[tokio::test]
+    async fn a_message_that_waits_when_the_pump_is_stopped_is_not_given_to_the_step() {
+        let (sqs, step) = (Engine::memory().unwrap().sqs(), Arc::new(Counted::default()));
+        for _ in 0..50 {
+            let (_stop, stopped) = watch::channel(true);
+            let (_hasten, hasty) = watch::channel(false);
+            let mut receiver = Receiver::new(sqs.clone(), &source(), hasty);
+            receiver.waiting.push_back(Message::builder().message_id("1").body("a").build());
+            let work = Work { running: AtomicUsize::new(0), invocations: InvocationMeter::new(128) };
+            let invoker = Invoker::new(sqs.clone(), source(), step.clone());
+            run(receiver, invoker, source(), stopped, Arc::new(work)).await;
+        }
+        assert_eq!(step.0.load(Ordering::SeqCst), 0);
+    }
+}

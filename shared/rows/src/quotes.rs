@@ -125,7 +125,7 @@ impl Quotes {
     /// The same, from a row on that is in this line, or in one of the next if line ends are before it.
     #[must_use]
     pub fn from_line(&self, line: u64) -> Self {
-        Self { of_file: self.of_file, line, ..Self::new(self.delimiter) }
+        Self { of_file: self.of_file, begun: true, line, ..Self::new(self.delimiter) }
     }
 
     /// Reads the next bytes, and adds the rows that end in them.

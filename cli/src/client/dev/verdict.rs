@@ -89,6 +89,10 @@ fn by_member(call: &Call, members: Vec<MemberAnswer>, problem: Option<&str>) -> 
         Some(said) if said.iter().any(|other| other.outcome != said[0].outcome) => {
             posted(id, Posted::Retry, Some("the answer has several outcomes for it"))
         }
+        Some(said) if said[0].outcome == MemberOutcome::Unnamed => {
+            let retry_after = said[0].retry_after.map(|after| after.as_secs_f64());
+            PostedOutcome { retry_after, ..posted(id, Posted::Retry, Some(&missing)) }
+        }
         Some(mut said) => of_member(said.remove(0)),
     };
     call.members.iter().map(|member| member.id).map(outcome).collect()
@@ -98,7 +102,7 @@ fn of_member(member: MemberAnswer) -> PostedOutcome {
     let outcome = match member.outcome {
         MemberOutcome::Succeeded => Posted::Succeeded,
         MemberOutcome::Failed => Posted::Failed,
-        MemberOutcome::Retry | MemberOutcome::Unclear => Posted::Retry,
+        MemberOutcome::Retry | MemberOutcome::Unclear | MemberOutcome::Unnamed => Posted::Retry,
     };
     let again = outcome == Posted::Retry;
     PostedOutcome {

@@ -70,6 +70,13 @@ fn rows_have_the_lines_in_which_they_begin() {
 }
 
 #[test]
+fn a_mark_in_the_middle_of_a_file_is_text() {
+    let (mut ended, mut quotes) = (VecDeque::new(), Quotes::new(b',').from_line(7));
+    quotes.read("\u{feff}\"a\"b,c\n".as_bytes(), &mut ended);
+    assert_eq!(ended, [Ended { line: 7, fault: None }]);
+}
+
+#[test]
 fn a_carriage_return_in_a_row_of_an_object_is_text() {
     let fault = |row: &str| of_row(row.as_bytes(), b',').map(|fault| fault.to_string());
     assert_eq!(fault("a\rb,\"c\"").as_deref(), None);

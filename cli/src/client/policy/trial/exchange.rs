@@ -189,6 +189,7 @@ fn name(outcome: MemberOutcome) -> &'static str {
         MemberOutcome::Failed => "failed",
         MemberOutcome::Retry => "retry",
         MemberOutcome::Unclear => "unclear",
+        MemberOutcome::Unnamed => "no outcome",
     }
 }
 
