@@ -12,6 +12,8 @@ use std::time::Duration;
 use fanfold::ids::TaskId;
 use serde::Deserialize;
 
+use crate::Call;
+
 pub use self::mismatch::Mismatch;
 
 /// What the batch API answered.
@@ -46,11 +48,15 @@ pub struct Accepted {
 }
 
 impl Answer {
-    /// The same, with the delay that the answer as a whole asks for: of members to be tried again that ask for none themselves.
+    /// The same, with the delay that the answer as a whole asks for: of members to be tried again that ask for none themselves, and
+    /// of those that the answer does not name.
     #[must_use]
-    pub fn asking_for(mut self, delay: Option<Duration>) -> Self {
-        if let Self::Members(members) | Self::Unclear { members, .. } = &mut self {
-            for member in members.iter_mut().filter(|member| member.outcome == MemberOutcome::Retry) {
+    pub fn asking_for(mut self, delay: Option<Duration>, call: &Call) -> Self {
+        if let (Self::Members(members) | Self::Unclear { members, .. }, Some(_)) = (&mut self, delay) {
+            let mismatch = Mismatch::of(call.members.iter().map(|member| member.id), members);
+            members.extend(mismatch.missing.iter().map(|id| MemberAnswer::new(*id, MemberOutcome::Unnamed)));
+            // A member may be named twice, once as failed: then it is tried again.
+            for member in members.iter_mut().filter(|member| member.outcome != MemberOutcome::Succeeded) {
                 member.retry_after = member.retry_after.or(delay);
             }
         }
@@ -96,4 +102,7 @@ pub enum MemberOutcome {
     /// The answer has something else: the member is tried again, and may have worked.
     #[serde(skip)]
     Unclear,
+    /// The answer does not name it, but asks for a delay: there is no outcome.
+    #[serde(skip)]
+    Unnamed,
 }

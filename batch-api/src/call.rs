@@ -23,6 +23,15 @@ pub type Calling<'a> = BoxFuture<'a, Result<Answer, CallError>>;
 
 /// Calls batch APIs.
 pub trait Caller: Send + Sync {
+    /// Fetches what calls need, such as secrets, so that a call is sent as soon as its moment has come.
+    ///
+    /// # Errors
+    /// It cannot be fetched, so the call need not be made.
+    fn prepare<'a>(&'a self, batch_api: &'a BatchApi) -> BoxFuture<'a, Result<(), CallError>> {
+        let _ = batch_api;
+        ready(Ok(())).boxed()
+    }
+
     /// Makes one call.
     ///
     /// # Errors
@@ -54,6 +63,15 @@ pub struct Call {
     pub target: String,
     /// The members to be called.
     pub members: Vec<CallMember>,
+}
+
+impl Call {
+    /// A call without members, of which only what all calls have in common matters.
+    #[must_use]
+    pub fn of_nobody() -> Self {
+        let (kind, target) = (String::new(), String::new());
+        Self { batch_id: Uuid::nil(), kind, attempt: 1, target, members: Vec::new() }
+    }
 }
 
 /// A member of a batch.

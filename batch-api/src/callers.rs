@@ -8,7 +8,7 @@ use fanfold::policy::{BatchApi, Way};
 use fanfold_http_client::Guard;
 use fanfold_http_client::aws::Aws;
 use futures::FutureExt;
-use futures::future::ready;
+use futures::future::{BoxFuture, ready};
 
 use crate::lambda::LambdaCaller;
 use crate::sqs::SqsCaller;
@@ -68,6 +68,13 @@ impl Callers {
 }
 
 impl Caller for Callers {
+    fn prepare<'a>(&'a self, batch_api: &'a BatchApi) -> BoxFuture<'a, Result<(), CallError>> {
+        match &batch_api.way {
+            Way::Url(_) => self.url.prepare(batch_api).boxed(),
+            Way::Lambda(_) | Way::Sqs(_) | Way::Command(_) => ready(Ok(())).boxed(),
+        }
+    }
+
     fn call<'a>(&'a self, batch_api: &'a BatchApi, request: Request<'a>) -> Calling<'a> {
         match (&batch_api.way, &self.programs) {
             (Way::Url(url), _) => self.url.send(url, request).boxed(),

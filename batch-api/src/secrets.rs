@@ -76,7 +76,8 @@ impl Secrets {
         }
     }
 
-    /// The values of these secrets. `most`: how long that may take.
+    /// The values of these secrets. `most`: how long that may take. `ahead`: for how long at least they are to be used without
+    /// being fetched again.
     ///
     /// # Errors
     /// One is not there, cannot be fetched, or has a control character, which no header may have. No call can be made until that is
@@ -85,19 +86,20 @@ impl Secrets {
         &self,
         names: &BTreeSet<String>,
         most: Duration,
+        ahead: Duration,
     ) -> Result<Map<String, Value>, CallError> {
-        let values = join_all(names.iter().map(|name| self.value(name, most))).await;
+        let values = join_all(names.iter().map(|name| self.value(name, most, ahead))).await;
         let values: Result<_, String> =
             values.into_iter().zip(names).map(|(value, name)| Ok((name.clone(), value?.into()))).collect();
         values.map_err(|problem| CallError::new(Cause::Unreachable, problem))
     }
 
-    async fn value(&self, name: &str, most: Duration) -> Result<String, String> {
+    async fn value(&self, name: &str, most: Duration, ahead: Duration) -> Result<String, String> {
         let given = self.given(name)?;
         let value = match Reference::parse(&given) {
             None => given,
             Some(reference) => {
-                let fetched = self.vault.get(&reference, most).await;
+                let fetched = self.vault.get(&reference, most, ahead).await;
                 fetched.map_err(|problem| format!("the secret `{name}` cannot be fetched ({reference}): {problem}"))?
             }
         };
@@ -160,7 +162,7 @@ mod tests {
     /// The values of these secrets, which are there at once.
     fn values(secrets: &Secrets, names: &[&str]) -> Result<Map<String, Value>, CallError> {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        secrets.values(&names, Duration::from_secs(1)).now_or_never().unwrap()
+        secrets.values(&names, Duration::from_secs(1), Duration::ZERO).now_or_never().unwrap()
     }
 
     #[test]

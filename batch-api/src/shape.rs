@@ -148,7 +148,7 @@ impl Shape {
             MemberOutcome::Succeeded => true,
             MemberOutcome::Failed => self.answers.failed.is_some(),
             MemberOutcome::Retry => self.answers.retry.is_some(),
-            MemberOutcome::Unclear => false,
+            MemberOutcome::Unclear | MemberOutcome::Unnamed => false,
         }
     }
 
@@ -178,7 +178,7 @@ impl Shape {
             let (form, list) = match outcome {
                 MemberOutcome::Succeeded => (&answers.succeeded, &mut succeeded),
                 MemberOutcome::Failed => (&answers.failed, &mut failed),
-                MemberOutcome::Retry | MemberOutcome::Unclear => (&answers.retry, &mut failed),
+                MemberOutcome::Retry | MemberOutcome::Unclear | MemberOutcome::Unnamed => (&answers.retry, &mut failed),
             };
             let Some(form) = form else { continue };
             let number = first.saturating_add(at as u64);

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use fanfold::clock::World;
 use fanfold::headers::{ATTEMPT, IDEMPOTENCY_KEY, TOKEN};
-use fanfold::limits::EXCERPT_BYTES_MAX;
+use fanfold::limits::{EXCERPT_BYTES_MAX, SECRET_AHEAD};
+use fanfold::policy::BatchApi;
 use fanfold::text::{beginning, shorten};
 use fanfold_http_client::aws::{Aws, ERROR_TYPE, Unsigned};
 use fanfold_http_client::{Guard, HttpClient, NoAnswer, NotBegun, retry_after};
@@ -50,6 +51,15 @@ impl UrlCaller {
     /// Calls what the guard allows.
     pub(crate) fn new(guard: Guard, secrets: Secrets, aws: Aws, world: World) -> Self {
         Self { client: HttpClient::guarded(guard), secrets, signer: Signer { aws, world } }
+    }
+
+    /// Fetches the secrets of calls that begin soon.
+    pub(crate) async fn prepare(&self, batch_api: &BatchApi) -> Result<(), CallError> {
+        // What is wrong with a mapping is said by the call.
+        if let Ok(Some(mapping)) = Mapping::of(batch_api, &Call::of_nobody()) {
+            self.secrets.values(&names_of(Some(&mapping)), batch_api.timeout.0, SECRET_AHEAD).await?;
+        }
+        Ok(())
     }
 
     /// Makes one call.
@@ -110,9 +120,7 @@ impl UrlCaller {
         timeout: Duration,
     ) -> Result<(Map<String, Value>, Duration), CallError> {
         let began = self.signer.world.now();
-        let mut names: BTreeSet<String> = mapping.map(Mapping::secrets).unwrap_or_default().into_iter().collect();
-        names.extend(mapping.and_then(Mapping::signing_secret).map(str::to_owned));
-        let secrets = self.secrets.values(&names, timeout).await?;
+        let secrets = self.secrets.values(&names_of(mapping), timeout, Duration::ZERO).await?;
         let left = timeout.saturating_sub(self.signer.world.now().since(began));
         if left.is_zero() {
             return Err(CallError::new(
@@ -142,6 +150,8 @@ impl UrlCaller {
         if later && status == StatusCode::ACCEPTED {
             return Ok(Answer::Later(self.comes_later(url, call, mapping.as_ref(), &headers)));
         }
+        // Whatever else is wrong with an answer, it may ask to wait.
+        let asking = |error| CallError { retry_after: retry_after(&headers), ..error };
         let said = match reader {
             // The answer to a failed call may be read, too: what cannot be received of it is not needed.
             Some(_) if !status.is_success() => body::read(response).await.unwrap_or_default(),
@@ -149,25 +159,25 @@ impl UrlCaller {
                 let said = hidden(body::start(response).await, secrets);
                 return Err(refused(status, &headers, &beginning(&said, EXCERPT_BYTES_MAX), secrets));
             }
-            _ => body::read(response).await?,
+            _ => body::read(response).await.map_err(asking)?,
         };
         if status.is_success() && said.is_empty() && !says_its_length(status, &headers) {
             let message = "the answer ended without a body; an empty one needs `Content-Length: 0` or the status 204";
-            return Err(CallError::new(Cause::Silence, message));
+            return Err(asking(CallError::new(Cause::Silence, message)));
         }
         let said = hidden(said, secrets);
         if let Some(reader) = reader {
             let reason = format!("{status}{}", redirect(status, &headers, secrets));
             let readings = reader.read(call, status.as_u16(), &reason, &said);
-            let readings = readings.map_err(|error| CallError { retry_after: retry_after(&headers), ..error })?;
-            return Ok(readings.into_answer(call).asking_for(self.delay(&headers)));
+            let readings = readings.map_err(asking)?;
+            return Ok(readings.into_answer(call).asking_for(self.delay(&headers), call));
         }
-        let answer = Answer::read_success(status.as_u16(), &said, call)?;
+        let answer = Answer::read_success(status.as_u16(), &said, call).map_err(asking)?;
         let answer = match mapping {
             Some(mapping) => mapping.complete(answer, call),
             None => answer,
         };
-        Ok(answer.asking_for(self.delay(&headers)))
+        Ok(answer.asking_for(self.delay(&headers), call))
     }
 
     /// What a status 202 says. Members that were not in the request have failed already.
@@ -221,6 +231,13 @@ impl UrlCaller {
             }
         })
     }
+}
+
+/// The secrets that calls need.
+fn names_of(mapping: Option<&Mapping>) -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = mapping.map(Mapping::secrets).unwrap_or_default().into_iter().collect();
+    names.extend(mapping.and_then(Mapping::signing_secret).map(str::to_owned));
+    names
 }
 
 /// Whether an answer says how long its body is (RFC 9112, section 6.3). If only the end of the connection says that it is over, the

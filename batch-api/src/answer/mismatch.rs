@@ -6,7 +6,7 @@ use std::fmt;
 use fanfold::ids::TaskId;
 use fanfold::limits::MEMBERS_NAMED_MAX;
 
-use super::MemberAnswer;
+use super::{MemberAnswer, MemberOutcome};
 
 /// Members without an outcome, with several, and others than those of the call; each in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Mismatch {
         let called: Vec<TaskId> = called.into_iter().collect();
         let mut times: HashMap<TaskId, u32> = called.iter().map(|id| (*id, 0)).collect();
         let mut mismatch = Self::default();
-        for MemberAnswer { id, .. } in named {
+        for MemberAnswer { id, .. } in named.iter().filter(|member| member.outcome != MemberOutcome::Unnamed) {
             match times.get_mut(id) {
                 None => mismatch.unknown.push(*id),
                 Some(times) => {
@@ -72,7 +72,6 @@ impl fmt::Display for Mismatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MemberOutcome;
     use uuid::Uuid;
 
     fn ids(numbers: &[u128]) -> Vec<TaskId> {

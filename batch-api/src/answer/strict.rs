@@ -28,12 +28,15 @@ impl Answer {
             (Mode::Strict, Self::Members(members)) => (members, None),
             (Mode::Strict, Self::Unclear { members, problem }) => (members, Some(problem)),
         };
-        let unclear = |problem: String| CallError::new(Cause::BadAnswer, problem);
+        let asked = members.iter().filter_map(|member| member.retry_after).max();
+        let retry_after = asked.map(|asked: Duration| RetryAfter::Delay(asked));
+        let unclear = |problem: String| CallError { retry_after, ..CallError::new(Cause::BadAnswer, problem) };
         if let Some(problem) = problem {
             return Err(unclear(format!("a part of the answer cannot be read: {problem}")));
         }
-        let is_bad =
-            |member: &&MemberAnswer| member.outcome != MemberOutcome::Succeeded && !unsent.contains(&member.id);
+        let is_bad = |member: &&MemberAnswer| {
+            !matches!(member.outcome, MemberOutcome::Succeeded | MemberOutcome::Unnamed) && !unsent.contains(&member.id)
+        };
         let bad: Vec<&MemberAnswer> = members.iter().filter(is_bad).collect();
         let with = |outcome| bad.iter().copied().find(|member| member.outcome == outcome);
         // It may have worked for such a member.
@@ -47,13 +50,7 @@ impl Answer {
             None if mismatch.is_empty() => return Ok(Self::Members(members)),
             None => (mismatch.to_string(), None),
         };
-        let asked = bad.iter().filter_map(|member| member.retry_after).max();
-        Err(CallError {
-            retriable: failed.is_none(),
-            retry_after: asked.map(|asked: Duration| RetryAfter::Delay(asked)),
-            code,
-            ..CallError::new(Cause::Members, message)
-        })
+        Err(CallError { retriable: failed.is_none(), retry_after, code, ..CallError::new(Cause::Members, message) })
     }
 }
 
@@ -136,6 +133,23 @@ mod tests {
             .unwrap_err();
         assert_eq!((error.message.as_str(), error.code.as_deref()), ("busy", Some("E7")));
         assert_eq!(error.retry_after, Some(RetryAfter::Delay(Duration::from_secs(9))));
+    }
+
+    #[test]
+    fn whatever_fails_a_call_its_delay_holds() {
+        let delay = Some(Duration::from_secs(60));
+        let call = call(&[A, B]);
+        for answer in [
+            Answer::Members(vec![member(A, MemberOutcome::Succeeded)]),
+            Answer::Members(vec![member(A, MemberOutcome::Succeeded), member(B, MemberOutcome::Unclear)]),
+            Answer::Unclear { members: vec![member(A, MemberOutcome::Retry)], problem: "7".to_owned() },
+        ] {
+            let error = answer.asking_for(delay, &call).in_mode(Mode::Strict, &call, &HashSet::new()).unwrap_err();
+            assert_eq!(error.retry_after, Some(RetryAfter::Delay(Duration::from_secs(60))), "{error}");
+        }
+        let missing = Answer::Members(vec![member(A, MemberOutcome::Succeeded)]).asking_for(delay, &call);
+        let error = missing.in_mode(Mode::Strict, &call, &HashSet::new()).unwrap_err();
+        assert!(error.message.contains(&format!("no outcome for {B}")), "{error}");
     }
 
     #[test]

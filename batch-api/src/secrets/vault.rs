@@ -40,10 +40,12 @@ impl Vault {
         Self { aws, world, kept: Arc::default() }
     }
 
-    /// The value of a secret: as it was fetched, if that is not long ago. If it cannot be fetched again, the one that was fetched before.
-    pub(super) async fn get(&self, reference: &Reference, most: Duration) -> Result<String, String> {
+    /// The value of a secret: as it was fetched, if it may be used for so long from now on. If it cannot be fetched again, the one
+    /// that was fetched before.
+    pub(super) async fn get(&self, reference: &Reference, most: Duration, ahead: Duration) -> Result<String, String> {
         let now = self.world.now();
-        let kept = self.lock().get(reference).filter(|kept| now < kept.until).map(|kept| kept.value.clone());
+        let kept =
+            self.lock().get(reference).filter(|kept| now.plus(ahead) < kept.until).map(|kept| kept.value.clone());
         if let Some(value) = kept {
             return Ok(value);
         }

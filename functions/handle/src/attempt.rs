@@ -58,6 +58,8 @@ impl Handle {
             // When the lane is resumed, the messages of batches whose time has come are sent again.
             return Ok(Afterwards::Waits);
         }
+        // Before the call's time and place are taken, as it may last.
+        let unready = self.caller.prepare(&policy.batch_api).await.err();
         let mut pass = match self.enter(&batch, policy).await? {
             Entry::Pass(pass) => *pass,
             _ if self.nothing_left(&batch).await? => return self.drop_all(message, policy).await,
@@ -69,7 +71,7 @@ impl Handle {
         };
         let begun = self.begin(message, &batch, &terms, &mut pass).await;
         if let Ok(Begun::Attempt(batch, prepared)) = begun {
-            return self.run(&pass, batch, policy, prepared, message.more).await;
+            return self.run(&pass, batch, policy, Prepared { unready, ..prepared }, message.more).await;
         }
         self.release_place(&batch, &pass).await;
         match begun? {
@@ -91,14 +93,17 @@ impl Handle {
         prepared: Prepared,
         more: bool,
     ) -> Result<Afterwards, HandleError> {
-        let Prepared { members, registered, gone } = prepared;
+        let Prepared { members, registered, gone, unready } = prepared;
         // There is no call without members, nor for a batch that kills workers.
         if members.is_empty() || lost_too_often(&batch) {
             self.release_place(&batch, pass).await;
             let result = not_called(&batch);
             return self.end(batch, policy, EndedAttempt { result, gone, put_off: None }, more).await;
         }
-        let (result, made) = self.call(&batch, policy, members, &registered).await;
+        let (result, made) = match unready {
+            Some(error) => (Err(error), true),
+            None => self.call(&batch, policy, members, &registered).await,
+        };
         let result = if batch.dev_session.is_some() { result.map_err(|error| unsent(&error)) } else { result };
         // The call is over, even if its outcome cannot be recorded. One that was not made, or not sent to a dev session, shows nothing
         // of the batch API, so it is no probe either.

@@ -9,7 +9,7 @@ use fanfold::limits::{CALL_AHEAD, CALL_WITHIN, DEV_CALL_BYTES_MAX, DEV_MEMBER_BY
 use fanfold::messages::HandleMessage;
 use fanfold::policy::BatchApi;
 use fanfold::store::batches::Batch;
-use fanfold_batch_api::CallMember;
+use fanfold_batch_api::{CallError, CallMember};
 use serde_json::value::RawValue;
 
 use crate::dev::Terms;
@@ -42,6 +42,8 @@ pub(crate) struct Prepared {
     pub(crate) registered: Vec<Timestamp>,
     /// Slots whose task no longer exists.
     pub(crate) gone: BTreeSet<usize>,
+    /// Why the call cannot be made, if something that it needs could not be fetched.
+    pub(crate) unready: Option<CallError>,
 }
 
 impl Prepared {
@@ -60,7 +62,7 @@ impl Prepared {
         let members = self.members.into_iter().zip(self.registered);
         let (members, registered) = members.filter(|(member, _)| called(&member.id)).unzip();
         let gone = self.gone.into_iter().filter(|slot| batch.is_open(*slot)).collect();
-        Self { members, registered, gone }
+        Self { members, registered, gone, unready: self.unready }
     }
 }
 
@@ -190,6 +192,6 @@ impl Handle {
                 }
             }
         }
-        Ok(Prepared { members, registered, gone })
+        Ok(Prepared { members, registered, gone, unready: None })
     }
 }

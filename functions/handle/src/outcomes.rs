@@ -128,6 +128,10 @@ impl Outcomes {
     /// Tries these slots again, for which the outcome `retry` was posted.
     pub(crate) fn posted_again(&mut self, batch: &Batch, again: &Bits) -> Vec<Retry> {
         let again: Vec<usize> = again.iter().filter(|slot| self.is_open(*slot)).collect();
+        // That a call is to be repeated says nothing of an earlier one whose worker was lost.
+        if batch.lost_in_a_row() > 0 {
+            self.silent.extend(&again);
+        }
         let retry = |slot| {
             self.forget(slot);
             let error = batch.error(slot).unwrap_or(NO_REASON).to_owned();
@@ -165,11 +169,12 @@ impl Outcomes {
         let mut retry = Vec::new();
         for slot in called {
             match batch.members.ids().get(slot).and_then(|id| reported.remove(id)) {
-                Some(member) => retry.extend(self.of_member(slot, member)),
-                None => {
+                Some(member) if member.outcome != MemberOutcome::Unnamed => retry.extend(self.of_member(slot, member)),
+                unnamed => {
                     // The unreadable part may have been about this member.
                     self.silent.extend(problem.map(|_| slot));
-                    retry.push(Retry { slot, error: unreported.clone(), code: None, after: None });
+                    let after = unnamed.and_then(|member| member.retry_after);
+                    retry.push(Retry { slot, error: unreported.clone(), code: None, after });
                 }
             }
         }
@@ -191,10 +196,10 @@ impl Outcomes {
                 None
             }
             // An earlier call without an answer may still have worked.
-            MemberOutcome::Retry => Some(Retry { slot, error, code, after }),
+            MemberOutcome::Retry | MemberOutcome::Unnamed => Some(Retry { slot, error, code, after }),
             MemberOutcome::Unclear => {
                 self.silent.insert(slot);
-                Some(Retry { slot, error, code, after: None })
+                Some(Retry { slot, error, code, after })
             }
         }
     }
@@ -209,7 +214,9 @@ fn by_id(members: Vec<MemberAnswer>) -> HashMap<TaskId, MemberAnswer> {
             Entry::Vacant(place) => drop(place.insert(member)),
             Entry::Occupied(mut first) if first.get().outcome != member.outcome => {
                 let error = Some("the answer has several outcomes for it".to_owned());
-                first.insert(MemberAnswer { error, ..MemberAnswer::new(member.id, MemberOutcome::Unclear) });
+                let retry_after = first.get().retry_after.max(member.retry_after);
+                let unclear = MemberAnswer::new(member.id, MemberOutcome::Unclear);
+                first.insert(MemberAnswer { error, retry_after, ..unclear });
             }
             Entry::Occupied(_) => {}
         }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use fanfold::aws::{StoreError, Write};
+use fanfold::bits::Bits;
 use fanfold::limits::{CONTENTION_TRIES_MAX, OVERTAKEN_PAUSES};
-use fanfold::messages::OutcomesRequest;
+use fanfold::messages::{OutcomesRequest, Posted, PostedOutcome};
 use fanfold::policy::{FieldError, Policy};
 use fanfold::store::batches::{Batch, BatchStatus};
 use uuid::Uuid;
@@ -53,6 +54,8 @@ impl Handle {
             let policy = self.policies.get(&batch.lane.kind).await?;
             let noted = noted(&batch, attempt, &request.members, self.world.now()).map_err(PostError::Refused)?;
             let Noted { mut after, results, recorded, ignored } = noted;
+            // A worker that recorded these outcomes before may have died before it released keys.
+            let failed = if after == batch { failed_by(&batch, &request.members) } else { Bits::default() };
             if let Some(policy) = &policy {
                 after.freed = freed(&after, policy);
             }
@@ -61,7 +64,7 @@ impl Handle {
             if let Write::Done(after) = self.batches.note(&batch, after, results).await? {
                 let taken = Taken { recorded, ignored, open: after.unsettled().len() };
                 count_outcomes(&batch, &after);
-                self.follow_post(&batch, after, policy.as_deref()).await?;
+                self.follow_post(&batch, after, policy.as_deref(), &failed).await?;
                 return Ok(taken);
             }
             // Another post, or a worker, was faster.
@@ -71,9 +74,16 @@ impl Handle {
     }
 
     /// Does what follows from posted outcomes. Also for those that were known: an earlier worker may have died before it did.
-    async fn follow_post(&self, before: &Batch, after: Batch, policy: Option<&Policy>) -> Result<(), HandleError> {
+    /// `failed`: the slots whose keys may not be released, although their failure was known.
+    async fn follow_post(
+        &self,
+        before: &Batch,
+        after: Batch,
+        policy: Option<&Policy>,
+        failed: &Bits,
+    ) -> Result<(), HandleError> {
         if after.status != BatchStatus::Done && !after.is_answered() {
-            self.release(&after, policy, &before.failed).await?;
+            self.release(&after, policy, &before.failed.minus(failed)).await?;
             return self.ack_so_far(&after).await;
         }
         match self.continue_from_record(&after, false).await? {
@@ -86,4 +96,10 @@ impl Handle {
             }
         }
     }
+}
+
+/// The slots that entries say have failed.
+fn failed_by(batch: &Batch, members: &[PostedOutcome]) -> Bits {
+    let failed = members.iter().filter(|member| member.outcome == Posted::Failed);
+    failed.filter_map(|member| batch.members.slot(&member.id)).collect()
 }

@@ -11,7 +11,7 @@ use fanfold::limits::{ERROR_BYTES_MAX, RETRY_AFTER_MAX};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, Settlement};
 use fanfold::text::shorten;
-use fanfold_batch_api::{Answer, CallError, Cause};
+use fanfold_batch_api::{Answer, CallError, Cause, MemberOutcome};
 
 use crate::outcomes::{Outcomes, Retry};
 use crate::release::freed_of;
@@ -64,7 +64,10 @@ pub(crate) fn settle_call(
     called.retain(|slot| !gone.contains(slot) && batch.is_open(*slot) && !again.get(*slot));
     outcomes.fail_gone(batch, &gone);
     let attempts = attempts(batch, &before, put_off.is_some());
-    let judged = judge(batch, &called, &result, put_off.is_some(), attempts, policy);
+    // Whom the call was for: outcomes of some may have come since.
+    let several = slots.iter().filter(|slot| !gone.contains(slot)).count() > 1;
+    let splits = is_split_after(batch, &called, is_retriable(&result), attempts, policy);
+    let judged = judge(&result, several, splits, put_off.is_some());
     let mut retry = outcomes.take(batch, called, result, put_off.is_some() || judged.splits);
     retry.extend(outcomes.posted_again(batch, &again));
     // Members that ask for different delays are called together: none of them before its time.
@@ -78,7 +81,7 @@ pub(crate) fn settle_call(
     let is_left = |slot: &usize| outcomes.is_open(*slot) && !batch.dropped.get(*slot);
     let open: Vec<usize> = before.iter().copied().filter(is_left).collect();
     let parts = parts(batch, put_off, &judged, &before, &open, pause);
-    let silent = outcomes.silent();
+    let (silent, split) = (outcomes.silent(), judged.splits && !open.is_empty());
     Settlement {
         freed: freed_of(policy, &outcomes.failed, &batch.dropped, &silent),
         silent,
@@ -92,7 +95,7 @@ pub(crate) fn settle_call(
         refused_since: refused_since(batch, put_off, moment.now),
         retry_at: (!open.is_empty()).then(|| due(judged.waits, &parts, &open, pause).max(moment.now.plus(asked))),
         parts,
-        split: judged.splits,
+        split,
     }
 }
 
@@ -110,21 +113,18 @@ fn asked_by_answer(result: &Result<Answer, CallError>, now: Timestamp) -> Durati
     asked.map(|asked| asked.delay(now).min(RETRY_AFTER_MAX)).unwrap_or_default()
 }
 
-/// Judges a call by its result. `attempts`: those that count by now.
-fn judge(
-    batch: &Batch,
-    called: &[usize],
-    result: &Result<Answer, CallError>,
-    put_off: bool,
-    attempts: u32,
-    policy: &Policy,
-) -> Judged {
+/// Judges a call by its result. `several`: it was for several members. `splits`: if it failed, they are called in halves next.
+fn judge(result: &Result<Answer, CallError>, several: bool, splits: bool, put_off: bool) -> Judged {
     let shows = shows(result, put_off);
-    let (several, retriable) = (called.len() > 1, result.as_ref().err().is_none_or(|error| error.retriable));
-    let splits = several && shows.fails() && is_split_after(batch, called, retriable, attempts, policy);
+    let splits = splits && several && shows.fails();
     // A call for several that is not split is repeated as it is.
     let shows = if several && shows.fails() && !splits { Shows::Nothing } else { shows };
-    Judged { shows, splits, waits: shows == Shows::Nothing || (splits && retriable) }
+    Judged { shows, splits, waits: shows == Shows::Nothing || (splits && is_retriable(result)) }
+}
+
+/// Whether the same call may work another time.
+fn is_retriable(result: &Result<Answer, CallError>) -> bool {
+    result.as_ref().err().is_none_or(|error| error.retriable)
 }
 
 /// The policy's pause after a failed attempt. `attempts`: those that count, of the part that was called.
@@ -180,7 +180,8 @@ fn answered(batch: &Batch, result: &Result<Answer, CallError>) -> Bits {
     match result {
         Ok(Answer::AllSucceeded) => batch.again.clone(),
         Ok(Answer::Members(members) | Answer::Unclear { members, .. }) if !batch.again.is_zero() => {
-            members.iter().filter_map(|member| batch.members.slot(&member.id)).collect()
+            let named = members.iter().filter(|member| member.outcome != MemberOutcome::Unnamed);
+            named.filter_map(|member| batch.members.slot(&member.id)).collect()
         }
         _ => Bits::default(),
     }

@@ -58,15 +58,14 @@ impl Handle {
     pub(crate) async fn enter(&self, batch: &Batch, policy: &Policy) -> Result<Entry, StoreError> {
         let rates = Rates::of(batch, policy);
         let mut turns = rates.holding(&batch.turns);
-        let spread = turns.spread(self.world.now(), self.world.random.next());
         for _ in 0..TURN_LOOKS_MAX {
             let at = match self.ask(batch, policy, &rates, &mut turns).await? {
                 Asked::Entry(entry) => return Ok(entry),
                 Asked::AskAgain(at) => at,
             };
-            match rates.wait(timestamp(at).plus(spread), self.world.now()) {
+            match rates.wait(timestamp(at), self.world.now()) {
                 Wait::Here(wait) => pause(wait).await,
-                Wait::Message(wait) => return Ok(Entry::Turn(turns.later(spread), wait)),
+                Wait::Message(wait) => return Ok(Entry::Turn(turns, wait)),
             }
         }
         Ok(Entry::Turn(turns, DELAY_MIN))
@@ -138,21 +137,34 @@ impl Handle {
     async fn or_turn(&self, entry: Entry, turns: &mut Turns) -> Result<Asked, StoreError> {
         let Entry::NotYet(refused) = entry else { return Ok(Asked::Entry(entry)) };
         let (gate, ask) = *refused;
-        let at = match gate.pace.verdict(&ask) {
-            Verdict::Wait(at) => at,
-            Verdict::Go | Verdict::Queue => self.gates.promise(&gate.kind, &ask, &gate.pace).await?,
+        let next = match gate.pace.verdict(&ask) {
+            Verdict::Wait(at) => self.next(turns, at, &ask, &gate.pace),
+            Verdict::Go | Verdict::Queue => None,
+        };
+        let at = match next {
+            Some(at) => at,
+            None => self.gates.promise(&gate.kind, &ask, &gate.pace).await?,
         };
         turns.kind = Some(Turn { at: timestamp(at), rate: ask.name });
         Ok(Asked::AskAgain(at))
     }
 
+    /// When a batch with a turn asks again, if it is refused until then by this bucket. None: it gets a new turn.
+    fn next(&self, turns: &Turns, at: Micros, ask: &Ask, bucket: &Bucket) -> Option<Micros> {
+        turns.next(at, bucket.turn(ask).0, self.world.now(), self.world.random.next())
+    }
+
     /// Asks for the time of a call by its lane's rate.
     async fn time_in_lane(&self, batch: &Batch, ask: Ask, turns: &mut Turns) -> Result<LaneTime, StoreError> {
-        let at = match self.locks.take_time(&batch.lane, &ask, self.world.uuid()).await? {
+        let (next, bucket) = match self.locks.take_time(&batch.lane, &ask, self.world.uuid()).await? {
             Paced::Given(given) => return Ok(LaneTime::Taken(Some(Time { ask, given: Some(*given) }))),
             Paced::Gone => return Ok(LaneTime::Taken(None)),
-            Paced::Wait(at) => at,
-            Paced::Queue(bucket) => self.locks.promise(&batch.lane, &ask, &bucket).await?,
+            Paced::Wait(at, bucket) => (self.next(turns, at, &ask, &bucket), bucket),
+            Paced::Queue(bucket) => (None, bucket),
+        };
+        let at = match next {
+            Some(at) => at,
+            None => self.locks.promise(&batch.lane, &ask, &bucket).await?,
         };
         turns.lane = Some(Turn { at: timestamp(at), rate: ask.name });
         Ok(LaneTime::AskAgain(at))

@@ -147,12 +147,14 @@ impl Parts {
     pub fn after(mut self, shows: Shows, before: &[usize], open: &[usize], due: Timestamp) -> Self {
         let Some(at) = self.position(before) else { return self };
         let part = self.take(at, before);
+        // Outcomes of some may have come since.
+        let several = part.members(before).len() > 1;
         let form = if part.form == Form::Alone { Form::Alone } else { Form::Together };
         let again = Part { form, calls: part.calls + 1, due, ..part };
         self.plan_second(at, shows, open);
         match (shows, part.members(open).len()) {
             (_, 0) => {}
-            (Shows::Fails | Shows::TooLarge, 2..) => {
+            (Shows::Fails | Shows::TooLarge, _) if several => {
                 drop(self.0.splice(at..at, part.halves(open, shows.second())));
             }
             (Shows::Nothing, _) => self.0.insert(at, Part { due: part.due, ..again }),

@@ -97,6 +97,10 @@ pub const SECRET_HIDDEN_BYTES_MIN: usize = 6;
 /// How long a secret that AWS keeps is used before it is fetched again: a rotation is noticed within this time.
 pub const SECRET_KEPT: Duration = Duration::from_secs(600);
 
+/// A secret that would have to be fetched again within this time is fetched before an attempt begins. Attempts call sooner than that,
+/// or not at all.
+pub const SECRET_AHEAD: Duration = Duration::from_secs(10);
+
 /// After a 401 or 403, a secret that was fetched so long ago is fetched again before the next call.
 pub const SECRET_DOUBTED: Duration = Duration::from_secs(120);
 

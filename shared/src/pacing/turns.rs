@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::Micros;
 use crate::clock::Timestamp;
 use crate::limits::TURN_MISSED_AFTER;
 
@@ -52,22 +53,17 @@ impl Turns {
         self.lane.iter().chain(&self.kind).map(|turn| turn.at).max()
     }
 
-    /// How much later than the next time there is a batch asks again, if it missed its turn long ago. Others may have missed
-    /// theirs for the same reason, and all would ask for that time. So each takes a random part of what it missed.
+    /// When a batch with a turn asks again, if it is refused until `next`: then, if it came in time. If it missed its turn long ago,
+    /// others may have missed theirs for the same reason, such as a pause, and all but one would ask in vain: each takes a
+    /// random part of what it missed as well. None: a new turn, at the end of the line, comes sooner. `line`: when that is.
     #[must_use]
-    pub fn spread(&self, now: Timestamp, random: u64) -> Duration {
+    pub fn next(&self, next: Micros, line: Micros, now: Timestamp, random: u64) -> Option<Micros> {
         let missed = self.at().map_or(Duration::ZERO, |at| now.since(at));
         if missed < TURN_MISSED_AFTER {
-            return Duration::ZERO;
+            return Some(next);
         }
-        let missed = u64::try_from(missed.as_millis()).unwrap_or(u64::MAX);
-        Duration::from_millis(random % (missed + 1))
-    }
-
-    /// The same, each so much later.
-    #[must_use]
-    pub fn later(self, by: Duration) -> Self {
-        let later = |turn: Turn| Turn { at: turn.at.plus(by), ..turn };
-        Self { lane: self.lane.map(later), kind: self.kind.map(later) }
+        let missed = u64::try_from(missed.as_micros()).unwrap_or(u64::MAX - 1);
+        let later = next.saturating_add(random % (missed + 1));
+        (line > later).then_some(later)
     }
 }

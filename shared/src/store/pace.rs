@@ -23,8 +23,8 @@ const BY: &str = "pace_by";
 pub enum Paced {
     /// It has one.
     Given(Box<CallTime>),
-    /// Its batch has waited for its turn, and its time is later.
-    Wait(Micros),
+    /// Its batch has waited for its turn, and its time is later. The bucket as it stands.
+    Wait(Micros, Bucket),
     /// Its batch is to get a turn. The bucket as it stands.
     Queue(Bucket),
     /// There is no such record.
@@ -113,7 +113,7 @@ pub(super) async fn take<'a>(begin: impl Fn() -> Change<'a>, ask: &Ask, by: Uuid
         }
         match bucket.verdict(ask) {
             Verdict::Go => seen = Some(bucket),
-            Verdict::Wait(at) => return Ok(Paced::Wait(at)),
+            Verdict::Wait(at) => return Ok(Paced::Wait(at, bucket)),
             Verdict::Queue => return Ok(Paced::Queue(bucket)),
         }
     }

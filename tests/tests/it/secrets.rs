@@ -7,8 +7,11 @@ use std::time::Duration;
 use fanfold::clock::{Clock, SystemRandom, Timestamp, World};
 use fanfold::config::Surroundings;
 use fanfold::policy::{BatchApi, Policy};
-use fanfold_batch_api::{Answer, Call, CallError, CallMember, Caller, Callers, Cause, Request};
-use fanfold_tests::{Crash, ScriptedApi, TestStack, policy};
+use fanfold_batch_api::{Answer, Call, CallError, CallMember, Caller, Callers, Calling, Cause, Request};
+use fanfold_handle::Handle;
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, policy};
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -51,14 +54,19 @@ async fn callers(server: &Server, secrets: &'static str) -> (Callers, Arc<Hands>
     (Callers::deployed(&surroundings), hands)
 }
 
-async fn call(callers: &Callers, server: &Server) -> Result<Answer, CallError> {
+/// A batch API at the server, whose headers have the secrets.
+fn batch_api(server: &Server) -> BatchApi {
     let headers =
         json!({"Authorization": "Bearer ${secret.KEY}", "X-Hook": "${secret.HOOK}", "X-Own": "${secret.OWN}"});
     let batch_api = json!({"url": server.url, "request": {"headers": headers}, "timeout": "5s"});
     let policy: Policy =
         serde_json::from_value(json!({"kind": "row", "target": "kind", "batch_api": batch_api})).unwrap();
     policy.check().unwrap();
-    let batch_api: BatchApi = policy.batch_api;
+    policy.batch_api
+}
+
+async fn call(callers: &Callers, server: &Server) -> Result<Answer, CallError> {
+    let batch_api = batch_api(server);
     let content = RawValue::from_string("1".to_owned()).unwrap();
     let members = vec![CallMember { id: fanfold::ids::TaskId::Single(Uuid::nil()), content }];
     let (kind, target) = ("row".to_owned(), "NY".to_owned());
@@ -124,6 +132,23 @@ async fn secrets_are_fetched_once_and_again_after_a_while() {
     assert_eq!(asked[6], "Bearer second-key", "it was rotated");
 }
 
+/// Secrets are fetched before an attempt begins: afterwards nothing keeps its call from being sent.
+#[tokio::test]
+async fn a_call_that_was_prepared_fetches_nothing() {
+    let server = Server::start(|_, heard| aws(heard, "key").unwrap_or_else(|| Deed::answer("200 OK", "", ""))).await;
+    let (callers, hands) = callers(&server, SECRETS).await;
+    callers.prepare(&batch_api(&server)).await.unwrap();
+    assert_eq!(asked(&server).len(), 2);
+    hands.pass(Duration::from_secs(591));
+    call(&callers, &server).await.unwrap();
+    assert_eq!(asked(&server)[2..], ["Bearer key"]);
+    // They would have to be fetched between the beginning and the call.
+    callers.prepare(&batch_api(&server)).await.unwrap();
+    hands.pass(Duration::from_secs(10));
+    call(&callers, &server).await.unwrap();
+    assert_eq!((asked(&server).len(), asked(&server).last().unwrap().as_str()), (6, "Bearer key"));
+}
+
 #[tokio::test]
 async fn a_refused_call_has_a_rotated_secret_fetched_and_shows_none() {
     let server = Server::start(|number, heard| {
@@ -183,4 +208,32 @@ async fn an_object_of_secrets_that_cannot_be_read_makes_the_kind_wait() {
     let error = call(&callers, &server).await.unwrap_err();
     assert!(error.message.starts_with("BATCH_API_SECRETS is not JSON (line 1, column 21)"), "{}", error.message);
     assert!(error.cause.concerns_every_batch() && error.retriable && !error.message.contains("t0p"));
+}
+
+/// A batch API whose secrets cannot be fetched.
+struct Unready(Arc<ScriptedApi>);
+
+impl Caller for Unready {
+    fn prepare<'a>(&'a self, _: &'a BatchApi) -> BoxFuture<'a, Result<(), CallError>> {
+        ready(Err(CallError::new(Cause::Unreachable, "the secret `KEY` cannot be fetched"))).boxed()
+    }
+
+    fn call<'a>(&'a self, batch_api: &'a BatchApi, request: Request<'a>) -> Calling<'a> {
+        self.0.call(batch_api, request)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_what_a_call_needs_none_is_made() {
+    let mut stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), Crash::never()).await;
+    let caller = Arc::new(Unready(Arc::clone(&stack.api)));
+    stack.handle = Arc::new(Handle::from_environment(stack.surroundings(), caller).unwrap());
+    let tasks = stack.register_orders("117", 0..2).await;
+    stack.pass(&[QueueName::Elect, QueueName::Group, QueueName::Handle]).await;
+    let batch = stack.only_batch().await;
+    assert_eq!(
+        (stack.api.seen().len(), batch.attempts, batch.refused, batch.unsettled().len()),
+        (0, 1, 1, tasks.len())
+    );
+    assert_eq!(batch.last_error.as_deref(), Some("the secret `KEY` cannot be fetched"));
 }

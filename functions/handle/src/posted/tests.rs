@@ -1,3 +1,4 @@
+use fanfold::grouping::{Parts, Shows};
 use fanfold::ids::TaskId;
 use fanfold::members::Members;
 use fanfold::store::batches::{BatchStatus, Later, TokenSecret};
@@ -96,6 +97,24 @@ fn the_last_outcome_ends_a_batch_that_waits_for_its_next_attempt() {
     assert_eq!((done.status, done.retry_at, done.last_error), (BatchStatus::Done, None, None));
     let running = Batch { lease_until: Some(NOW), ..waits };
     assert_eq!(noted(&running, 2, &all, NOW).unwrap().after.status, BatchStatus::InProgress, "its worker ends it");
+}
+
+#[test]
+fn a_part_that_is_next_by_an_outcome_waits_for_as_long_as_it_was_asked_to() {
+    let due = NOW.plus(Duration::from_secs(3_600));
+    let parts = Parts::split(&[0, 1], Shows::Fails).after(Shows::Works, &[0, 1], &[0, 1], due);
+    assert_eq!(parts.next(&[0, 1]).0, [1], "the other one has to wait");
+    let split = Batch { later: None, parts, members: Members::new((0..2).map(id)), retry_at: Some(NOW), ..open() };
+    let after = noted(&split, 2, &[entry(1, "succeeded", json!({}))], NOW).unwrap().after;
+    assert_eq!((after.called(), after.retry_at), (vec![0], Some(due)));
+    let after = noted(&split, 2, &[entry(0, "succeeded", json!({}))], NOW).unwrap().after;
+    assert_eq!((after.called(), after.retry_at), (vec![1], Some(NOW)));
+    // An attempt that was taken back leaves no time, if the part that was next could be called at once.
+    let taken_back = Batch { retry_at: None, ..split };
+    let after = noted(&taken_back, 2, &[entry(1, "succeeded", json!({}))], NOW).unwrap().after;
+    assert_eq!((after.called(), after.retry_at), (vec![0], Some(due)));
+    let after = noted(&taken_back, 2, &[entry(0, "succeeded", json!({}))], NOW).unwrap().after;
+    assert_eq!((after.called(), after.retry_at), (vec![1], None));
 }
 
 #[test]

@@ -97,6 +97,9 @@ fn the_next_attempt_is_not_before_the_longest_delay_that_a_member_asks_for() {
     assert_eq!(wait(vec![asks(0, 40), asks(1, 50)]), Duration::from_secs(50));
     assert_eq!(wait(vec![asks(0, 0), asks(1, 0)]), Duration::from_secs(1), "nor before the backoff is over");
     assert_eq!(wait(vec![asks(0, u64::MAX)]), RETRY_AFTER_MAX);
+    assert_eq!(wait(vec![asks(0, 30), MemberAnswer { outcome: MemberOutcome::Failed, ..asks(0, 20) }]).as_secs(), 30);
+    let unclear = MemberAnswer { outcome: MemberOutcome::Unclear, ..asks(0, 30) };
+    assert_eq!(wait(vec![unclear, asks(1, 20)]), Duration::from_secs(30));
 }
 
 #[test]
@@ -314,6 +317,63 @@ fn a_part_whose_members_all_came_is_the_one_that_was_called() {
     let settlement = settle_call(&come, &[0, 1, 2], ended, &policy(3), Moment { now: Timestamp(1_000), random: 0 });
     let next = Batch { parts: settlement.parts, ..come };
     assert_eq!(next.called(), [3], "the first half works, so the second is halved uncalled");
+}
+
+/// What is posted while a call is made does not make it one for a single member.
+#[test]
+fn a_call_that_was_for_several_is_split_although_all_others_have_come() {
+    let come = Batch { failed: Bits::from_iter([0]), ..batch(2, 1) };
+    let ended = |result| EndedAttempt { result, gone: BTreeSet::new(), put_off: None };
+    let settle = |batch: &Batch, result| {
+        settle_call(batch, &[0, 1], ended(result), &policy(3), Moment { now: Timestamp(1_000), random: 0 })
+    };
+    let settlement = settle(&come, Err(CallError::for_good("400")));
+    assert_eq!((settlement.failed.clone(), settlement.split), (Bits::from_iter([0]), true));
+    let next = Batch { parts: settlement.parts, attempts: 2, ended: 1, ..come.clone() };
+    assert_eq!(next.called(), [1]);
+    assert_eq!(run(&next, Err(CallError::for_good("400"))).failed.count(), 2, "alone, it is the one that fails");
+    // The same in a batch that is split: the last one of a part begins anew, at once.
+    let split = Batch { parts: Parts::split(&[0, 1, 2, 3], Shows::Fails), ..batch(4, 2) };
+    assert_eq!(split.called(), [0, 1]);
+    let come = Batch { failed: Bits::from_iter([0]), ..split };
+    let settlement = settle(&come, Err(CallError::for_good("400")));
+    assert_eq!((settlement.split, settlement.retry_at), (true, Some(Timestamp(1_000))));
+    let next = Batch { parts: settlement.parts, attempts: 3, ended: 2, ..come.clone() };
+    assert_eq!(next.parts.next(&next.unsettled()), (vec![1], 0));
+    let none = Batch { succeeded: Bits::from_iter([1, 2, 3]), ..come };
+    assert!(!settle(&none, Err(CallError::for_good("400"))).split, "nobody is left");
+    // The other one's task is gone: the call was for one.
+    let gone = EndedAttempt { gone: BTreeSet::from([0]), ..ended(Err(CallError::for_good("400"))) };
+    let alone = settle_call(&batch(2, 1), &[0, 1], gone, &policy(3), Moment { now: Timestamp(1_000), random: 0 });
+    assert_eq!(alone.failed.count(), 2);
+}
+
+#[test]
+fn a_posted_retry_says_nothing_of_an_earlier_call_whose_worker_was_lost() {
+    let lost = Batch { attempts: 2, ended: 0, failed: Bits::from_iter([2]), ..open() };
+    let settlement = run(&lost, Ok(Answer::Members(Vec::new())));
+    assert_eq!(settlement.silent.iter().collect::<Vec<_>>(), [1]);
+    let answered = Batch { attempts: 2, ended: 1, failed: Bits::from_iter([2]), ..open() };
+    assert!(run(&answered, Ok(Answer::Members(Vec::new()))).silent.is_zero());
+}
+
+/// An answer that asks for a delay says no more than that of members that it does not name.
+#[test]
+fn what_was_posted_stands_beside_an_answer_that_asks_for_a_delay() {
+    let unnamed =
+        MemberAnswer { retry_after: Some(Duration::from_secs(500)), ..member(1, MemberOutcome::Unnamed, None) };
+    let all = Batch { failed: Bits::from_iter([2]), ..open() };
+    for answer in [
+        Answer::Members(vec![unnamed.clone()]),
+        Answer::Unclear { members: vec![unnamed.clone()], problem: "its entry 7 names no task".to_owned() },
+    ] {
+        let settlement = run(&all, Ok(answer));
+        assert_eq!((settlement.last_error.as_deref(), settlement.silent.count()), (Some("busy"), 0));
+    }
+    let not_posted = batch(2, 1);
+    let settlement = run(&not_posted, Ok(Answer::Members(vec![member(0, MemberOutcome::Succeeded, None), unnamed])));
+    assert_eq!(settlement.retry_at, Some(Timestamp(501_000)));
+    assert_eq!(settlement.last_error.as_deref(), Some("the answer has no outcome for it"));
 }
 
 #[test]

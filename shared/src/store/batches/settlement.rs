@@ -72,11 +72,20 @@ impl Settlement {
 }
 
 impl Batch {
-    /// The batch, done if it waits for its next attempt and no member is left. An attempt that runs or is open ends it otherwise.
+    /// The batch after outcomes of some members, if it waits for its next attempt: done if no member is left. Otherwise another
+    /// part may be next, which has to wait for longer. An attempt that runs or is open ends it otherwise.
     #[must_use]
     pub fn concluded(self) -> Self {
         let waits = self.status == BatchStatus::InProgress && self.lease_until.is_none() && self.later.is_none();
-        if waits && self.unsettled().is_empty() { self.done() } else { self }
+        let left = self.unsettled();
+        match (waits, left.is_empty()) {
+            (false, _) => self,
+            (true, true) => self.done(),
+            (true, false) => {
+                let due = self.retry_at.unwrap_or_default().max(self.parts.due(&left));
+                Self { retry_at: Some(due).filter(|due| *due > Timestamp::default()), ..self }
+            }
+        }
     }
 
     /// No attempt follows.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fanfold::clock::Timestamp;
 use fanfold::ids::TaskId;
 use fanfold::policy::{BatchApi, Span, Way};
-use fanfold_batch_api::{Answer, Call, CallError, CallMember, Caller, Callers, Request};
+use fanfold_batch_api::{Answer, Call, CallError, CallMember, Caller, Callers, MemberAnswer, MemberOutcome, Request};
 use fanfold_handle::Handle;
 use fanfold_tests::{Crash, ScriptedApi, TestStack, policy};
 use serde_json::value::RawValue;
@@ -164,6 +164,38 @@ async fn a_delay_of_a_success_holds_for_the_members_to_be_sent_again() {
         let asked: Vec<_> = members.iter().map(|member| member.retry_after.map(|delay| delay.as_secs())).collect();
         assert_eq!(asked, [Some(5), Some(60), None], "{status}");
     }
+}
+
+/// Whatever its body is, a success may ask to wait.
+#[tokio::test]
+async fn a_delay_of_a_success_holds_for_members_without_a_clear_outcome_and_for_what_cannot_be_read() {
+    let member = |n| CallMember {
+        id: TaskId::Single(Uuid::from_u128(n)),
+        content: RawValue::from_string("{}".to_owned()).unwrap(),
+    };
+    let call = || Call { members: (0..2).map(member).collect(), ..no_members() };
+    let answered = async |body: &'static str| {
+        let server = Server::start(move |_, _| Deed::answer("200 OK", "Retry-After: 60\r\n", body)).await;
+        call_for(&server.url, PATIENT, call()).await
+    };
+    for body in [r#"{"status": "busy"}"#, "busy"] {
+        let error = answered(body).await.unwrap_err();
+        assert_eq!(error.retry_after.map(|asked| asked.delay(Timestamp(0))), Some(Duration::from_secs(60)), "{body}");
+    }
+    let Answer::Members(members) = answered(r#"{"members": []}"#).await.unwrap() else { panic!() };
+    let asks = |members: &[MemberAnswer], outcome: MemberOutcome| {
+        assert_eq!(members.len(), 2);
+        let asks = |of: &MemberAnswer| of.outcome == outcome && of.retry_after == Some(Duration::from_secs(60));
+        assert!(members.iter().all(asks), "{members:?}");
+    };
+    asks(&members, MemberOutcome::Unnamed);
+    let unclear = r#"{"members": [{"id": "00000000-0000-0000-0000-000000000000", "outcome": "maybe"}, 7]}"#;
+    let Answer::Unclear { members, .. } = answered(unclear).await.unwrap() else { panic!() };
+    let outcomes: Vec<MemberOutcome> = members.iter().map(|member| member.outcome).collect();
+    assert_eq!(outcomes, [MemberOutcome::Unclear, MemberOutcome::Unnamed]);
+    assert!(members.iter().all(|member| member.retry_after == Some(Duration::from_secs(60))));
+    // One that asks for nothing, or that says all, is as it was.
+    assert_eq!(answered("").await, Ok(Answer::AllSucceeded));
 }
 
 /// A stack whose batch API is that server, in real time.

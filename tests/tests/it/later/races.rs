@@ -1,6 +1,11 @@
 //! Posts, calls and deadlines that meet.
 
-use fanfold::messages::HandleMessage;
+use fanfold::aws::Write;
+use fanfold::bits::Bits;
+use fanfold::messages::{HandleMessage, TaskRequest};
+use fanfold_batch_api::Cause;
+use fanfold_register::Registration;
+use fanfold_tests::order;
 use futures::future::join_all;
 
 use super::*;
@@ -152,4 +157,50 @@ async fn messages_that_come_twice_or_late_change_nothing() {
     }
     stack.drain().await;
     stack.assert_settled(&members, 10).await;
+}
+
+/// The call that was lost may have worked, whatever is posted for the one that repeats it.
+#[tokio::test(start_paused = true)]
+async fn a_key_is_kept_although_a_retry_was_posted_after_a_lost_call() {
+    let answers = std::sync::atomic::AtomicU32::new(0);
+    let api = ScriptedApi::new(move |_| match answers.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+        0 => Ok(Answer::Later(Accepted::default())),
+        _ => Err(CallError::new(Cause::Status(400), "wrong")),
+    });
+    let with = json!({
+        "key": "content.order", "batch_api": {"url": "https://example.com/", "answers_within": "1h"},
+    });
+    let stack = TestStack::new(changes(with), api, Crash::never()).await;
+    let members = stack.register_orders("117", 0..1).await;
+    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
+    let message = stack.take(QueueName::Handle).await.remove(0);
+    let message: HandleMessage = serde_json::from_str(&message.body).unwrap();
+    stack.batches.begin_with_token(message.batch, 1, Duration::from_secs(10)).await.unwrap().done().unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    stack.handle_message(message).await;
+    stack.post(message.batch, &stack.last_token(), &outcomes(&members, "retry")).await;
+    stack.pass_time(Duration::from_secs(20)).await;
+    stack.drain().await;
+    let batch = stack.only_batch().await;
+    assert_eq!((stack.api.seen().len(), batch.failed.count(), batch.silent.count()), (2, 1, 1));
+    let again = TaskRequest { id: None, ..order(None, "117", 0) };
+    let again = stack.register.register(vec![again], "again").await.unwrap().remove(0).outcome;
+    assert!(matches!(again, Registration::Duplicate { .. }), "{again:?}");
+}
+
+/// Whoever repeats a post does what its first worker left undone.
+#[tokio::test(start_paused = true)]
+async fn a_repeated_post_releases_the_key_of_a_failure_that_was_recorded_before() {
+    let stack = stack(json!({"key": "content.order"})).await;
+    let (members, batch) = open(&stack, 2).await;
+    let failed = outcomes(&members[..1], "failed");
+    // Its worker dies when it has recorded the outcome.
+    let after = Batch { failed: Bits::from_iter([0]), ..batch.clone() };
+    assert!(matches!(stack.batches.note(&batch, after, Vec::new()).await.unwrap(), Write::Done(_)));
+    let slot = batch.members.slot(&members[0]).unwrap();
+    assert_eq!(slot, 0);
+    stack.post(batch.id, &stack.last_token(), &failed).await;
+    let again = TaskRequest { id: None, ..order(None, "117", 0) };
+    let again = stack.register.register(vec![again], "again").await.unwrap().remove(0).outcome;
+    assert_eq!(again, Registration::Registered);
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fanfold::control::Scope;
+use fanfold::messages::HandleMessage;
 use fanfold_tests::{Counted, Crash, QueueName, TestStack, policy};
 use serde_json::json;
 
@@ -40,6 +41,45 @@ async fn batches_that_missed_their_turns_do_not_poll() {
     let sent = |usage: &fanfold_local::Usage| usage.by_operation["sqs.SendMessageBatch"].requests;
     let sent = sent(&stack.usage()) - sent(&before);
     assert!(sent < 10 * 60, "{sent} for 60 calls");
+}
+
+/// Sixty batches miss their turns for ten hours. They wait for no longer than their rate has them wait.
+#[tokio::test(start_paused = true)]
+async fn batches_that_missed_their_turns_for_long_use_the_rate() {
+    for rate in ["kind_rate", "lane_rate"] {
+        let rate = json!({rate: {"calls": 1, "per": "second", "burst": 1}, "max_in_flight": 100, "max_batch": 1});
+        let stack = TestStack::new(policy(rate), taking(Duration::from_millis(20)), Crash::never()).await;
+        let tasks = register(&stack, "parcel", 1, 60).await;
+        stack.seconds(20).await;
+        let kind = Scope::Kind("parcel".to_owned());
+        stack.control.pause(&kind).await.unwrap();
+        stack.minutes(600).await;
+        assert!(stack.api.seen().len() < 40, "{}", stack.api.seen().len());
+        stack.control.resume(&kind).await.unwrap();
+        stack.minutes(5).await;
+        assert_eq!(stack.api.seen().len(), tasks.len());
+        Counted { a_second: 1.0, burst: 1.0 }.assert_kept(&stack.api.seen(), |_| 1.0);
+    }
+}
+
+/// Some of a hundred batches miss their turns, as their messages are lost. They do not all go behind the others.
+#[tokio::test(start_paused = true)]
+async fn batches_that_missed_their_turns_do_not_go_to_the_end_of_a_long_line() {
+    let rate = json!({"kind_rate": {"calls": 6, "per": "minute", "burst": 1}});
+    let stack = TestStack::new(policy(rate), taking(Duration::from_millis(20)), Crash::never()).await;
+    let tasks = register(&stack, "parcel", 100, 1).await;
+    stack.seconds(60).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let lost = stack.take(QueueName::Handle).await;
+    let lost: Vec<HandleMessage> = lost.iter().map(|message| serde_json::from_str(&message.body).unwrap()).collect();
+    assert!((2..12).contains(&lost.len()), "{}", lost.len());
+    work(&stack, tasks.len()).await;
+    Counted { a_second: 0.1, burst: 1.0 }.assert_kept(&stack.api.seen(), |_| 1.0);
+    let seen = stack.api.seen();
+    let at = |batch| seen.iter().position(|seen| seen.call.batch_id == batch).unwrap();
+    let places: Vec<usize> = lost.iter().map(|message| at(message.batch)).collect();
+    // Each asks for the same time as a batch that is in time: some are unlucky again and again.
+    assert!(places.iter().filter(|place| **place < 75).count() * 2 > places.len(), "{places:?}");
 }
 
 /// Batches that wait go in the order in which they came.
