@@ -2,6 +2,7 @@
 
 mod open;
 mod posting;
+mod refusing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -45,6 +46,8 @@ pub(crate) struct LaterModel {
     pub(crate) posted: BTreeSet<TaskId>,
     /// When the success of a member was known to be recorded.
     pub(crate) recorded: BTreeMap<TaskId, Instant>,
+    /// Before when members are not called again, as was asked for with an outcome that is recorded.
+    not_before: BTreeMap<TaskId, Instant>,
     /// The slots that had an outcome when an attempt began.
     pub(crate) closed: BTreeMap<(Uuid, u32), Bits>,
     /// The members that an attempt called.
@@ -54,6 +57,27 @@ pub(crate) struct LaterModel {
 }
 
 impl LaterModel {
+    /// Outcomes of members are recorded, that were posted then. Some ask for a pause before the next call.
+    pub(crate) fn asked_to_wait(&mut self, ids: &[TaskId], members: &[Value], posted: Instant) {
+        for (id, member) in ids.iter().zip(members) {
+            if let Some(seconds) = member["retry_after"].as_u64() {
+                let until = posted + Duration::from_secs(seconds);
+                self.not_before.entry(*id).and_modify(|at| *at = until.max(*at)).or_insert(until);
+            }
+        }
+    }
+
+    /// What is wrong with a call that comes sooner than a member asked for. `apart`: how far clocks are apart.
+    pub(crate) fn comes_too_early(&self, call: &Call, apart: Duration) -> Option<String> {
+        let early = |at: &Instant| at.saturating_duration_since(Instant::now());
+        let wait = |id| self.not_before.get(id).map(early).filter(|early| *early > apart);
+        let (id, early) = call.members.iter().find_map(|member| Some((member.id, wait(&member.id)?)))?;
+        Some(format!(
+            "batch {} calls {id} {early:?} before the time that was asked for with its outcome",
+            call.batch_id
+        ))
+    }
+
     /// Whether a call was made for a member whose outcome was recorded when the attempt began.
     pub(crate) fn closed_was_called(&self, batches: &ByTask) -> Option<String> {
         let has_outcome = |call: &(Uuid, u32), id: &TaskId| {
@@ -150,6 +174,13 @@ impl Server {
         // Of two outcomes of a member, each in a post of its own, the one that is not true might count.
         let mut named = BTreeSet::new();
         members.retain(|member| named.insert(member["id"].to_string()));
+        let waits = Dice::new(sim.seed, &format!("waits {} {}", call.batch_id, call.attempt));
+        for member in members.iter_mut().filter(|member| member["outcome"] == "retry") {
+            if waits.chance(7_000) {
+                sim.count("batch API: a posted retry asks to wait");
+                member["retry_after"] = json!(waits.between(1, 600));
+            }
+        }
         let size = 1 + dice.below(members.len().max(1));
         for members in members.chunks(size) {
             let (batch, attempt, token) = (call.batch_id, call.attempt, token.to_owned());

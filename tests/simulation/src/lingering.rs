@@ -36,6 +36,15 @@ pub(crate) struct Told {
     waited: BTreeMap<String, Duration>,
     /// The messages that each worker got last.
     got: BTreeMap<String, Vec<String>>,
+    /// The intents of batches that are to have enough members.
+    intents: BTreeMap<Uuid, (Enough, Members)>,
+}
+
+impl Told {
+    /// For how long the leader of a batch has waited, if it was always told to look whether it is to.
+    fn waited(&self, batch: &Uuid) -> Option<Duration> {
+        self.since.get(batch).map(Instant::elapsed).filter(|_| !self.at_once.contains(batch))
+    }
 }
 
 impl Line {
@@ -89,10 +98,10 @@ impl Line {
     }
 
     /// A leader forms no batch of fewer members than its policy's least before it has waited for as long as the policy says,
-    /// unless it was told not to look, its lane drains, or it is full. An intent was written just now.
+    /// unless it was told not to look, its lane drains, or it is full. An intent was written just now, or a batch was formed.
     pub(crate) fn has_enough(&self, request: &Request) {
         let Some((batch, lane, members)) = intended(request).filter(|(_, _, members)| !members.is_empty()) else {
-            return;
+            return self.won_enough(request);
         };
         let (Ok(id), Ok(lane)) = (batch.parse::<Uuid>(), lane.parse::<Lane>()) else { return };
         let (enough, drained) = {
@@ -103,16 +112,40 @@ impl Line {
             (enough, Scope::of(&lane).iter().any(|scope| model.control.drained.contains(scope)))
         };
         let Some(Enough { members: least, wait }) = enough.filter(|_| !drained) else { return };
-        let waited = {
-            let told = lock(&self.sim.told);
-            told.since.get(&id).map(Instant::elapsed).filter(|_| !told.at_once.contains(&id))
-        };
+        let waited = lock(&self.sim.told).waited(&id);
         let Some(waited) = waited else { return };
         *lock(&self.sim.stats).brought.entry("intents that wait for enough members").or_default() += 1;
+        lock(&self.sim.told).intents.insert(id, (Enough { members: least, wait }, members.clone()));
         if members.len() < least && waited < wait {
             self.sim.violate(format!(
                 "batch {batch} of lane {lane} is to have {} members after {waited:?}; below {least} it waits for {wait:?}",
                 members.len()
+            ));
+        }
+    }
+
+    /// The same of the members that it won: others may have claimed what an index still showed, but that does not count.
+    fn won_enough(&self, request: &Request) {
+        let won = &request.body["ExpressionAttributeValues"];
+        let forms = request.table() == "BatchesTable" && text(won, ":status") == "formed";
+        let batch = request.writes.first().and_then(|(_, key)| key.parse::<Uuid>().ok()).filter(|_| forms);
+        // Without them all that were intended were won.
+        let won = won[":members"]["B"].as_str().and_then(|bytes| Members::unpack(&base64::decode(bytes).ok()?).ok());
+        let (Some(batch), Some(won)) = (batch, won) else { return };
+        let (waited, intent) = {
+            let told = lock(&self.sim.told);
+            (told.waited(&batch), told.intents.get(&batch).cloned())
+        };
+        let (Some(waited), Some((Enough { members: least, wait }, intent))) = (waited, intent) else { return };
+        // What was cancelled after the look was there to be seen.
+        let cancelled = {
+            let model = lock(&self.sim.model);
+            intent.ids().iter().any(|id| model.may_be_cancelled(id))
+        };
+        if won.len() < least && waited < wait && !cancelled {
+            let (won, intended) = (won.len(), intent.len());
+            self.sim.violate(format!(
+                "batch {batch} won {won} members of {intended} after {waited:?}; below {least} it waits for {wait:?}"
             ));
         }
     }

@@ -152,7 +152,7 @@ impl Server {
             return Err(CallError::for_good("400"));
         }
         if let Some(error) = self.poisoned(call) {
-            return Err(error);
+            return Err(self.leaving_one(call, error).await);
         }
         if dice.chance(rate(self.mood.late)) {
             sim.count("batch API: no answer in time");

@@ -68,6 +68,7 @@ async fn send(clients: Arc<Clients>, post: Post) {
     }
     loop {
         let stale = stale_retries(&lock(&sim.model), &post);
+        let sent = Instant::now();
         let Some(answer) = post_once(&clients, &post).await else { return };
         if answer["ignored"].as_u64().is_some_and(|ignored| ignored < stale) {
             sim.violate(format!("{post:?} came after the end of its attempt, and a retry counts: {answer}"));
@@ -75,6 +76,7 @@ async fn send(clients: Arc<Clients>, post: Post) {
         if answer["ignored"] == 0 {
             let now = Instant::now();
             let mut model = lock(&sim.model);
+            model.later.asked_to_wait(&ids, &post.members, sent);
             for (id, _) in ids.iter().zip(&post.members).filter(|(_, member)| member["outcome"] == "succeeded") {
                 model.later.recorded.entry(*id).or_insert(now);
             }

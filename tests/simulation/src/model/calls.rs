@@ -139,6 +139,7 @@ impl Model {
         if let Some(early) = self.pace.called(call.batch_id).filter(|early| *early > limits.apart) {
             problems.push(format!("attempt {} of batch {} came {early:?} too early", call.attempt, call.batch_id));
         }
+        problems.extend(self.later.comes_too_early(call, limits.apart));
         problems.extend(self.too_fast(call, limits.apart));
         let attempts = self.attempts.entry(call.batch_id).or_default();
         *attempts = call.attempt.max(*attempts);
