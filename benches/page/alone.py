@@ -156,8 +156,8 @@ def windows(result, charts):
     more = lambda name: its[name]["used"]["dollars_per_million"] / its["as deployed"]["used"]["dollars_per_million"] - 1
     weighed = "" if "`elect` without" not in its else f"""
 At {load}, the window of `register` saves most: without it, a task costs {more("`register` without"):.0%} more, since requests
-are stored one by one, and batches are smaller. The window of `elect` saves {more("`elect` without"):.0%}; only tasks pass it
-that linger for a second or more. A window of `group` would save {-more("`group` with 100 in 1 s"):.0%}, and every batch would
+are stored one by one, and batches are smaller. The window of `elect` saves {more("`elect` without"):.0%}; tasks whose linger
+is below a second mostly do not pass it. A window of `group` would save {-more("`group` with 100 in 1 s"):.0%}, and every batch would
 wait for it. `handle` takes one message per invocation: a batch waits for no other.
 """
     return f"""## Windows

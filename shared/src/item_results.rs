@@ -7,8 +7,12 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::aws::StoreError;
+use crate::clock::Timestamp;
 use crate::ids::{ItemGroup, ItemId, TaskId};
-use crate::limits::{REISSUE_PAGES_LOOKED_AT, REISSUES_FOLLOWED_MAX, THEN_RESULTS_BYTES_MAX, THEN_RESULTS_MAX};
+use crate::limits::{
+    GROUP_RETENTION, HINT_LOST_AFTER, REISSUE_PAGES_LOOKED_AT, REISSUES_FOLLOWED_MAX, THEN_RESULTS_BYTES_MAX,
+    THEN_RESULTS_MAX,
+};
 use crate::producing::{Reissue, Source};
 use crate::results::Kept;
 use crate::store::batches::{Batch, Batches, MemberState};
@@ -52,6 +56,9 @@ pub enum ItemResults {
 /// Why a result is left out: there is no record of the item's batch. The item may never have had a task.
 const FORGOTTEN: &str = "there is no record of its batch (any more)";
 
+/// Why all results are left out: the fan-out went on for longer than a group is kept that has ended.
+const GROUPS_FORGOTTEN: &str = "item groups that ended more than 12 weeks ago are not known any more";
+
 /// The items whose results count.
 enum Items {
     /// These, in the order of the fan-out that was opened first.
@@ -74,6 +81,8 @@ pub struct ItemResultsReader<'a> {
     pub tasks: &'a Tasks,
     /// Batches, with their results.
     pub batches: &'a Batches,
+    /// The time.
+    pub now: Timestamp,
 }
 
 impl ItemResultsReader<'_> {
@@ -88,6 +97,10 @@ impl ItemResultsReader<'_> {
             Items::LeftOut(why) => return Ok(ItemResults::LeftOut(left_out(fanout.id, &why))),
         };
         let results = self.results(&items).await?;
+        // The header still names the groups that the fan-out was opened with.
+        if results.iter().any(|result| result.outcome == ItemState::Unknown) {
+            return Ok(ItemResults::LeftOut(left_out(fanout.id, GROUPS_FORGOTTEN)));
+        }
         let bytes = serde_json::to_string(&results).map_or(usize::MAX, |text| text.len());
         if bytes > THEN_RESULTS_BYTES_MAX {
             let why = format!("they have {bytes} bytes as JSON, at most {THEN_RESULTS_BYTES_MAX} are passed on");
@@ -99,9 +112,14 @@ impl ItemResultsReader<'_> {
     /// The items whose results count.
     async fn items(&self, fanout: &Fanout) -> Result<Items, TrackingError> {
         let mut chain = vec![fanout.clone()];
-        while let Some(reissue) = chain.last().and_then(reissue_of).cloned() {
+        while let Some((id, reissue)) = chain.last().and_then(|last| Some((last.id, reissue_of(last)?.clone()))) {
             if chain.len() > REISSUES_FOLLOWED_MAX {
                 return Ok(Items::LeftOut(format!("there are more than {REISSUES_FOLLOWED_MAX} reissues in a row")));
+            }
+            // What that one took on may have succeeded there, and it is not in this row of fan-outs.
+            if reissue.taken_on.is_some() {
+                let why = format!("fan-out {id} reissues only what an earlier reissue, which was cut short, had left");
+                return Ok(Items::LeftOut(why));
             }
             let Some(before) = self.tracking.fanouts.get(reissue.fanout).await? else {
                 let why = format!("fan-out {}, which it reissues, is not known any more", reissue.fanout);
@@ -115,14 +133,12 @@ impl ItemResultsReader<'_> {
         }
         let (mut items, _) = self.tracking.items_after(&first, None, THEN_RESULTS_MAX).await?;
         if (items.len() as u64) < first.total {
-            // The index does not show all groups yet.
-            return Err(StoreError::Contended { what: format!("reading the items of {}", first.id) }.into());
+            return self.without_some(&first);
         }
         let mut old = first;
         while let Some(new) = chain.pop() {
             let Some(reissue) = reissue_of(&new) else { break };
-            let after = reissue.taken_on.map(|taken_on| taken_on.until);
-            let failed = self.tracking.items_in(&old, after, reissue.states(), THEN_RESULTS_MAX).await?.items;
+            let failed = self.tracking.items_in(&old, None, reissue.states(), THEN_RESULTS_MAX).await?.items;
             let again = self.reissued(&new).await?;
             if failed.len() != again.len() {
                 // Items without a task are no rows of a reissue, and one that was cut short did not take on all.
@@ -135,6 +151,17 @@ impl ItemResultsReader<'_> {
             old = new;
         }
         Ok(Items::Known(items))
+    }
+
+    /// What is said of a fan-out some of whose groups are not found.
+    fn without_some(&self, fanout: &Fanout) -> Result<Items, TrackingError> {
+        // No group goes sooner: until then, the index does not show all of them yet. Nor, perhaps, right after the end
+        // of an old fan-out.
+        let ended = self.now.since(fanout.ended_at.unwrap_or(self.now));
+        if self.now.since(fanout.created_at) < GROUP_RETENTION || ended < HINT_LOST_AFTER {
+            return Err(StoreError::Contended { what: format!("reading the items of {}", fanout.id) }.into());
+        }
+        Ok(Items::LeftOut(GROUPS_FORGOTTEN.to_owned()))
     }
 
     /// The items of a reissue in the order in which it took them on: page by page.

@@ -6,6 +6,7 @@ mod fanout;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::aws::sendable;
 use crate::clock::Timestamp;
 use crate::ids::{TaskId, derived};
 use crate::limits::NOTICE_FAILURES_BYTES_MAX;
@@ -242,7 +243,8 @@ impl Notice {
             let Some(id) = batch.members.ids().get(slot).copied() else { continue };
             let (error, code) = (batch.error(slot).unwrap_or("").to_owned(), batch.code(slot).map(str::to_owned));
             let failure = Failure { id, error, code };
-            let size = serde_json::to_string(&failure).map_or(0, |text| text.len() + 1);
+            // As a queue takes it.
+            let size = serde_json::to_string(&failure).map_or(0, |text| sendable(text).len() + 1);
             match parts.last_mut() {
                 Some(part) if bytes + size <= NOTICE_FAILURES_BYTES_MAX => {
                     bytes += size;
@@ -265,5 +267,34 @@ impl Notice {
             Self::new(derived::failed_notice(batch.id, part), format!("/batches/{}", batch.id), batch.updated_at, event)
         };
         parts.into_iter().enumerate().map(notice).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::bits::Bits;
+    use crate::limits::{ERROR_BYTES_MAX, MESSAGE_BYTES_MAX};
+    use crate::members::Members;
+    use crate::testing::lane;
+
+    /// A queue takes the last of these characters only as an escape, which is twice as long.
+    #[test]
+    fn each_part_fits_a_message_whatever_characters_errors_have() {
+        for character in ["x", "\"", "\u{1}", "\u{ffff}"] {
+            let error = character.repeat(ERROR_BYTES_MAX / character.len());
+            let members = Members::new((1..=1_000).map(|n| TaskId::Single(Uuid::from_u128(n))));
+            let (failed, errors) = (Bits::ones(members.len()), vec![(error, Bits::ones(members.len()))]);
+            let batch = Batch { failed, errors, ..Batch::intended(Uuid::nil(), lane(), members, Timestamp(1)) };
+            let parts = Notice::failed(&batch);
+            let bytes = parts.iter().map(|part| sendable(serde_json::to_string(part).unwrap()).len());
+            assert!(parts.len() > 1 && bytes.max() <= Some(MESSAGE_BYTES_MAX), "{character:?}");
+            let reported = |part: &Notice| match &part.event {
+                Event::TasksFailed(failed) => failed.failures.len(),
+                _ => 0,
+            };
+            assert_eq!(parts.iter().map(reported).sum::<usize>(), 1_000);
+        }
     }
 }

@@ -20,7 +20,7 @@ use fanfold::policy::no_policy;
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::{Leader, Locks};
 use fanfold::store::policies::Policies;
-use fanfold::store::tasks::{Tasks, WaitingRecord};
+use fanfold::store::tasks::{Search, Tasks, WaitingRecord};
 use fanfold::waiting::Waiting;
 
 /// The messages that follow from forming a batch.
@@ -140,13 +140,36 @@ impl Group {
         message: &GroupMessage,
         size: BatchSize,
     ) -> Result<(Candidates, Option<Timestamp>, bool), GroupError> {
+        let (enough, by_rank, least) = (size.with_next(), size.goes_by_rank(), size.linger().counts());
         // Other batches may have claimed what a hint names; it counts only if it waits.
-        let counts = message.hurries || size.linger().counts();
-        let named = match counts {
-            true => self.tasks.waiting(&message.waiting, &message.lane).await?,
+        let named = match message.hurries || least {
+            true => {
+                let enough = if by_rank { usize::MAX } else { enough };
+                self.tasks.enough_of(&message.waiting, &message.lane, enough).await?
+            }
             false => message.waiting.clone(),
         };
-        let found = self.tasks.find(&message.lane, &named, size.with_next(), size.goes_by_rank()).await?;
+        let search = Search { enough, by_rank, counts: false };
+        let (candidates, newest, freed) = self.look(message, named.clone(), size, search).await?;
+        // The same of what the index shows. Reading costs, and only makes them fewer: it matters if they seem enough.
+        let enough = candidates.full || candidates.flushes || size.linger().is_enough(candidates.chosen.len());
+        let counts = least && (message.lingers || message.hurries) && enough && candidates.any_alone();
+        if !counts {
+            return Ok((candidates, newest, freed));
+        }
+        let (candidates, newest, again) = self.look(message, named, size, Search { counts, ..search }).await?;
+        Ok((candidates, newest, freed || again))
+    }
+
+    /// Looks once for tasks for the batch.
+    async fn look(
+        &self,
+        message: &GroupMessage,
+        named: Waiting,
+        size: BatchSize,
+        search: Search,
+    ) -> Result<(Candidates, Option<Timestamp>, bool), GroupError> {
+        let found = self.tasks.find(&message.lane, &named, search).await?;
         let stuck = self.world.now().minus(BUNDLE_FILLING_MAX);
         let mut freed = false;
         for bundle in found.unfilled.iter().filter(|bundle| bundle.created_at < stuck) {
@@ -155,7 +178,8 @@ impl Group {
             self.tasks.bury(bundle).await?;
         }
         let loads = self.loads(&found.records, size).await?;
-        Ok((Candidates::choose(message.own(named), found.records, loads, size), found.newest, freed))
+        let candidates = Candidates::choose(message.own(named), found.records, loads, size);
+        Ok((candidates.beside(message.own(found.unread)), found.newest, freed))
     }
 
     /// What tasks on their own take of a batch; bundles hold it for theirs. Read only where it matters.

@@ -39,7 +39,8 @@ impl Notify {
     }
 
     fn results(&self) -> ItemResultsReader<'_> {
-        ItemResultsReader { tracking: &self.tracking, tasks: &self.tasks, batches: &self.batches }
+        let (tracking, tasks, batches) = (&self.tracking, &self.tasks, &self.batches);
+        ItemResultsReader { tracking, tasks, batches, now: self.world.now() }
     }
 
     /// Whether a task is an item that was done so long ago that the task is not stored again.

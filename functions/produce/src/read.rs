@@ -67,7 +67,9 @@ impl Produce {
         match self.producing.producers.share_by(at.fanout, &keys.collect()).await? {
             None => Ok(()),
             Some(kind) => Err(SourceError::again(format!(
-                "the `key` of policy `{kind}` is not what it was when the first rows of this fan-out were shared out among its                  partitions; put it back until the fan-out is sealed (a producer with a `key` of its own does not depend on it)"
+                "the `key` of policy `{kind}` is not what it was when the first rows of this fan-out were shared out among \
+                 its partitions; put it back until the fan-out is sealed (a producer with a `key` of its own does not \
+                 depend on it)"
             ))
             .into()),
         }

@@ -1,14 +1,16 @@
 //! Batches whose message may be lost.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::grouping::{Circumstances, batch_overdue, only_notice_left, waited_in_vain};
 use fanfold::lane::Lane;
 use fanfold::limits::HINT_LOST_AFTER;
 use fanfold::messages::{About, HandleMessage, LaneBatch};
+use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, BatchStatus};
-use fanfold::store::gates::{Gate, Stopped};
+use fanfold::store::gates::Gate;
 use fanfold::store::locks::Lock;
 use fanfold::store::places::{Party, Place};
 use uuid::Uuid;
@@ -48,29 +50,33 @@ impl Sweep {
                 messages.extend(
                     self.of_dead_worker(&batch).await?.map(|(message, delay)| (message, delay, batch.lane.clone())),
                 );
-            } else if let Some(stopped) = gate
-                .and_then(|gate| gate.stopped.as_ref())
+            } else if let Some((gate, stopped)) = gate
+                .and_then(|gate| gate.stopped.as_ref().map(|stopped| (gate, stopped)))
                 .filter(|_| batch.later.is_none() && HandleMessage::due(&batch, self.world.now()).is_some())
             {
                 if waited_in_vain(&batch, Some(stopped.since), self.world.now()) {
                     messages.extend(at_once(&batch));
                 }
-                waiting.entry(batch.lane.kind.clone()).or_insert((stopped, Vec::new())).1.push(batch);
+                waiting.entry(batch.lane.kind.clone()).or_insert((gate, Vec::new())).1.push(batch);
             } else if self.lost(&batch, round, gate).await? {
                 messages.extend(at_once(&batch));
             }
         }
         report.standing += waiting.len() as u64;
-        messages.extend(waiting.into_values().filter_map(|(stopped, batches)| self.probe(stopped, &batches)));
+        for (gate, batches) in waiting.into_values() {
+            messages.extend(self.probe(gate, &batches).await);
+        }
         self.forget(lanes).await?;
         report.batches += messages.len() as u64;
         Ok(self.handle.send_for(messages.iter().map(|(message, delay, lane)| (message, *delay, lane))).await?)
     }
 
-    /// The message of the batch that probes for its kind, which stands still: any of those that wait. None if the probe is not
-    /// due before the next sweeps.
-    fn probe(&self, stopped: &Stopped, batches: &[Batch]) -> Option<(HandleMessage, Duration, Lane)> {
-        let delay = stopped.probe_at.since(self.world.now());
+    /// The message of the batch that probes for its kind, which stands still: any of those that wait. None if the probe is
+    /// not due before the next sweeps. Under another version of the policy, it comes at once: the kind resumes by it.
+    async fn probe(&self, gate: &Gate, batches: &[Batch]) -> Option<(HandleMessage, Duration, Lane)> {
+        let due = gate.stopped.as_ref()?.probe_at.since(self.world.now());
+        let changed = self.policy(&gate.kind).await.is_some_and(|policy| gate.version != Some(policy.version()));
+        let delay = if changed { Duration::ZERO } else { due };
         let at = usize::try_from(self.world.random.next()).unwrap_or(0) % batches.len();
         let (message, _, lane) = batches.get(at).and_then(at_once)?;
         (delay < HINT_LOST_AFTER).then_some((message, delay, lane))
@@ -144,13 +150,15 @@ impl Sweep {
 
     /// How many calls of a kind may run at once.
     async fn calls_at_once(&self, kind: &str) -> u32 {
-        match self.policies.get(kind).await {
-            Ok(policy) => policy.map_or(self.places_max, |policy| policy.calls_at_once(self.places_max)),
-            Err(error) => {
-                tracing::error!(%error, kind, "the policy cannot be read");
-                self.places_max
-            }
-        }
+        self.policy(kind).await.map_or(self.places_max, |policy| policy.calls_at_once(self.places_max))
+    }
+
+    /// The policy of a kind, if there is one and it can be read.
+    async fn policy(&self, kind: &str) -> Option<Arc<Policy>> {
+        self.policies.get(kind).await.unwrap_or_else(|error| {
+            tracing::error!(%error, kind, "the policy cannot be read");
+            None
+        })
     }
 
     /// The gates of the kinds of these lanes.

@@ -58,9 +58,9 @@ impl Sweep {
     }
 
     /// Sends the message of what follows from an end again, if it is lost. A fan-out for which nothing is left leaves the
-    /// index.
+    /// index: a count that came just before its end may have put it there.
     async fn follow_again(&self, fanout: &Fanout, request: SweepRequest) -> Result<bool, SweepError> {
-        if !fanout.ended() || !fanout.has_follow_up() {
+        if !fanout.ended() {
             return Ok(false);
         }
         if !fanout.ending() {

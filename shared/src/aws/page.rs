@@ -194,7 +194,7 @@ impl Table {
         })
     }
 
-    /// Hands `visit` every item of a share of the table, or of an index; an index may lag behind.
+    /// Hands `visit` every item of a share of the table, as it is now, or of an index, which may lag behind.
     pub(crate) async fn scan(
         &self,
         index: Option<&'static str>,
@@ -202,6 +202,8 @@ impl Table {
         mut visit: impl FnMut(Item) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let scan = self.client.scan().table_name(&self.name).set_index_name(index.map(str::to_owned));
+        // An index has no consistent read.
+        let scan = scan.set_consistent_read(index.is_none().then_some(true));
         let mut found = scan.segment(segment.number).total_segments(segment.of).into_paginator().items().send();
         while let Some(item) = found.next().await {
             visit(item.map_err(|error| StoreError::service("Scan", &self.name, error))?)?;

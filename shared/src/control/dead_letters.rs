@@ -1,5 +1,7 @@
 //! Dead letters: messages that a step could not process, which an operator moves back to its queue.
 
+mod bodies;
+
 use std::collections::BTreeSet;
 
 use aws_sdk_sqs::Client;
@@ -10,11 +12,10 @@ use aws_sdk_sqs::types::{
 };
 use serde::Serialize;
 
+use self::bodies::{bodies, calls, counts};
 use crate::aws::said;
 use crate::config::{ConfigError, Surroundings, variables};
-use crate::ids::derived;
-use crate::limits::{MESSAGE_BYTES_MAX, MESSAGES_PER_CALL_MAX, REDRIVE_MAX, REDRIVE_VISIBILITY};
-use crate::messages::{AckMessage, RegisterMessage, RegisterRequest};
+use crate::limits::{MESSAGE_BYTES_MAX, REDRIVE_MAX, REDRIVE_VISIBILITY};
 
 /// The step whose messages name tasks by their message's id.
 const REGISTER: &str = "register";
@@ -129,9 +130,10 @@ impl DeadLetters {
         Ok(found)
     }
 
-    /// Moves a page of a step's dead letters back to its queue. Each is sent before it is deleted, so none is lost; one that comes
-    /// twice does no harm. Counts would be counted twice then, so they stay. Tasks in messages to `register` get the ids that they would have had: a message that is sent again has
-    /// another id, and some of its tasks may be stored. (SQS's own `StartMessageMoveTask` does not know that.)
+    /// Moves a page of a step's dead letters back to its queue. Each is sent before it is deleted, so none is lost; one
+    /// that comes twice does no harm. Counts would be counted twice then, so they stay. Tasks in messages to `register` get
+    /// the ids that they would have had: a message that is sent again has another id, and some of its tasks may be stored.
+    /// (SQS's own `StartMessageMoveTask` does not know that.) If these ids make it too large, it is sent as several.
     ///
     /// # Errors
     /// There is no such step, or SQS cannot be reached. What was moved before is moved.
@@ -168,27 +170,29 @@ impl DeadLetters {
         Ok(receive.send().await.map_err(failed("ReceiveMessage"))?.messages.unwrap_or_default())
     }
 
-    /// Sends them to the step, and returns the positions of those that SQS took.
+    /// Sends them to the step, and returns the positions of those that SQS took, with all their parts.
     async fn send(&self, queues: &Queues, messages: &[Message]) -> Result<BTreeSet<usize>, DeadLetterError> {
-        let mut sent = BTreeSet::new();
-        let bodies: Vec<String> = messages.iter().map(|message| body(queues.step, message)).collect();
-        for positions in calls(&bodies) {
-            let mut entries = Vec::with_capacity(positions.len());
-            for at in positions {
-                let entry = SendMessageBatchRequestEntry::builder().id(at.to_string()).message_body(&bodies[at]);
-                let group = messages[at].attributes.as_ref();
-                let group = group.and_then(|all| all.get(&MessageSystemAttributeName::MessageGroupId)).cloned();
-                let entry = entry.set_message_group_id(group).build();
-                entries.push(entry.map_err(|error| DeadLetterError::Service {
-                    operation: "SendMessageBatch",
-                    message: error.to_string(),
-                })?);
-            }
+        let of_each = messages.iter().enumerate().map(|(of, message)| (of, bodies(queues.step, message)));
+        let parts: Vec<(usize, String)> =
+            of_each.flat_map(|(of, bodies)| bodies.into_iter().map(move |body| (of, body))).collect();
+        let mut left: BTreeSet<usize> = (0..parts.len()).collect();
+        for call in calls(parts.iter().map(|(_, body)| body.len())) {
+            let too_large = call.iter().any(|at| parts[*at].1.len() > MESSAGE_BYTES_MAX);
+            let entries = call.iter().map(|at| entry(*at, &messages[parts[*at].0], &parts[*at].1));
+            let entries = entries.collect::<Result<Vec<_>, _>>()?;
             let send = self.sqs.send_message_batch().queue_url(&queues.queue).set_entries(Some(entries));
-            let answer = send.send().await.map_err(failed("SendMessageBatch"))?;
-            sent.extend(answer.successful.iter().filter_map(|entry| entry.id.parse::<usize>().ok()));
+            let taken = match send.send().await {
+                Ok(answer) => answer.successful,
+                // It is alone in its call, so SQS refuses nothing else.
+                Err(error) if too_large && is_about_size(error.code()) => continue,
+                Err(error) => return Err(failed("SendMessageBatch")(error)),
+            };
+            for at in taken.iter().filter_map(|entry| entry.id.parse::<usize>().ok()) {
+                left.remove(&at);
+            }
         }
-        Ok(sent)
+        let left: BTreeSet<usize> = left.into_iter().map(|at| parts[at].0).collect();
+        Ok((0..messages.len()).filter(|of| !left.contains(of)).collect())
     }
 
     async fn delete(
@@ -215,85 +219,18 @@ impl DeadLetters {
     }
 }
 
-/// Positions of bodies that go in one call each; one that is too large for any goes in none.
-fn calls(bodies: &[String]) -> Vec<Vec<usize>> {
-    let (mut calls, mut bytes) = (Vec::<Vec<usize>>::new(), 0);
-    for (at, body) in bodies.iter().enumerate().filter(|(_, body)| body.len() <= MESSAGE_BYTES_MAX) {
-        match calls.last_mut() {
-            Some(call) if call.len() < MESSAGES_PER_CALL_MAX && bytes + body.len() <= MESSAGE_BYTES_MAX => {
-                bytes += body.len();
-                call.push(at);
-            }
-            _ => {
-                bytes = body.len();
-                calls.push(vec![at]);
-            }
-        }
-    }
-    calls
+/// Whether SQS answers so to what is too large. Other answers (no permission, throttled) are no fault of the message.
+fn is_about_size(code: Option<&str>) -> bool {
+    // Some answers name the service before the code.
+    let code = code.and_then(|code| code.rsplit('.').next());
+    matches!(code, Some("BatchRequestTooLong" | "InvalidParameterValue" | "InvalidMessageContents"))
 }
 
-/// Whether it is a message with counts: those are not idempotent.
-fn counts(step: &str, message: &Message) -> bool {
-    let body = message.body.as_deref().unwrap_or_default();
-    step == ACK && matches!(serde_json::from_str(body), Ok(AckMessage::Counts(_)))
-}
-
-/// The body as it is sent again. What cannot be read is sent as it is.
-fn body(step: &str, message: &Message) -> String {
-    let body = message.body.clone().unwrap_or_default();
-    let id = message.message_id.as_deref().filter(|_| step == REGISTER);
-    let Some((id, request)) = id.zip(serde_json::from_str::<RegisterMessage>(&body).ok()) else { return body };
-    let tasks = request.tasks();
-    if tasks.iter().all(|task| task.id.is_some()) {
-        return body;
-    }
-    let mut tasks = tasks;
-    tasks.iter_mut().enumerate().for_each(|(at, task)| {
-        task.id.get_or_insert_with(|| derived::task(id, at));
-    });
-    serde_json::to_string(&RegisterRequest { tasks }).unwrap_or(body)
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    fn message(id: &str, body: &str) -> Message {
-        Message::builder().message_id(id).body(body).build()
-    }
-
-    #[test]
-    fn tasks_of_a_message_keep_the_ids_that_follow_from_it() {
-        let text = r#"{"tasks":[{"kind":"a","content":1},{"id":"01890000-0000-7000-8000-000000000001","kind":"a","content":2}]}"#;
-        let again = body("register", &message("m", text));
-        let read: RegisterMessage = serde_json::from_str(&again).unwrap();
-        let ids: Vec<_> = read.tasks().into_iter().map(|task| task.id.unwrap()).collect();
-        assert_eq!(ids, [derived::task("m", 0), "01890000-0000-7000-8000-000000000001".parse().unwrap()]);
-        assert_eq!(body("register", &message("other", &again)), again, "once they have ids they keep them");
-        let one = body("register", &message("m", r#"{"kind":"a","content":1}"#));
-        assert!(one.contains(&derived::task("m", 0).to_string()), "{one}");
-        for (step, text) in [("register", "not JSON"), ("ack", text)] {
-            assert_eq!(body(step, &message("m", text)), text);
-        }
-    }
-
-    #[test]
-    fn counts_are_told_from_acks() {
-        let fanout = "01890000-0000-7000-8000-000000000001";
-        let count = format!(r#"{{"counts": [{{"fanout": "{fanout}", "add": 1}}]}}"#);
-        assert!(counts("ack", &message("m", &count)) && !counts("register", &message("m", &count)));
-        for other in [format!(r#"{{"items": ["{fanout}:{fanout}:0"]}}"#), "not JSON".to_owned(), String::new()] {
-            assert!(!counts("ack", &message("m", &other)), "{other}");
-        }
-    }
-
-    #[test]
-    fn calls_are_as_large_as_they_may_be() {
-        let bodies = |sizes: &[usize]| sizes.iter().map(|size| "x".repeat(*size)).collect::<Vec<_>>();
-        assert_eq!(calls(&bodies(&[1; 11])), [(0..10).collect::<Vec<_>>(), vec![10]]);
-        let half = MESSAGE_BYTES_MAX / 2 + 1;
-        assert_eq!(calls(&bodies(&[half, half, MESSAGE_BYTES_MAX + 1, 1])), [vec![0], vec![1, 3]]);
-    }
+/// An entry of a call: a part of a message, in the message's group.
+fn entry(at: usize, message: &Message, body: &str) -> Result<SendMessageBatchRequestEntry, DeadLetterError> {
+    let group = message.attributes.as_ref();
+    let group = group.and_then(|all| all.get(&MessageSystemAttributeName::MessageGroupId)).cloned();
+    let entry = SendMessageBatchRequestEntry::builder().id(at.to_string()).message_body(body);
+    let entry = entry.set_message_group_id(group).build();
+    entry.map_err(|error| DeadLetterError::Service { operation: "SendMessageBatch", message: error.to_string() })
 }

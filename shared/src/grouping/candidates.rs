@@ -28,6 +28,8 @@ pub struct Candidates {
     pub flushes: bool,
     size: BatchSize,
     named: Waiting,
+    /// Those of them that were not looked at.
+    unread: Waiting,
     records: Vec<WaitingRecord>,
     /// What tasks on their own take, as far as it was read.
     loads: HashMap<TaskId, Load>,
@@ -88,7 +90,21 @@ impl Candidates {
         let (members, bundles) = (members(&chosen), bundles.collect());
         let full = filling.is_full() || size.is_all_it_sees(found(&records));
         let flushes = filling.flushes();
-        Self { chosen: members, bundles, weight, full, flushes, size, named, records, loads }
+        let unread = Waiting::default();
+        Self { chosen: members, bundles, weight, full, flushes, size, named, unread, records, loads }
+    }
+
+    /// The same beside what the leader's message names, too, but was not looked at, as enough had been found. It waits for the next
+    /// batch: nobody else may know of it.
+    #[must_use]
+    pub fn beside(self, unread: Waiting) -> Self {
+        Self { unread, ..self }
+    }
+
+    /// Whether tasks on their own were found, of which the index may show some that batches have claimed.
+    #[must_use]
+    pub fn any_alone(&self) -> bool {
+        self.records.iter().any(|record| matches!(record, WaitingRecord::Task(_)))
     }
 
     /// The bundles, as they were read.
@@ -123,8 +139,10 @@ impl Candidates {
             }
         }
         (rest.named.tasks, rest.others.tasks) = (Members::new(named), Members::new(others));
+        rest.named = rest.named.union(&self.unread);
         (rest.full, rest.flushes) = (next.is_full(), next.flushes());
-        rest.is_part = !rest.full && self.size.is_all_it_sees(found(&self.records));
+        let more = self.size.is_all_it_sees(found(&self.records)) || !self.unread.is_empty();
+        rest.is_part = !rest.full && more;
         rest
     }
 }

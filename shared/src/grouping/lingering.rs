@@ -98,6 +98,12 @@ impl Linger {
         self.least > 0
     }
 
+    /// Whether a batch of so many members need not wait for more.
+    #[must_use]
+    pub fn is_enough(self, members: usize) -> bool {
+        members >= self.least
+    }
+
     /// Whether it matters when the last task came.
     #[must_use]
     pub fn hears_quiet(self) -> bool {
@@ -126,7 +132,7 @@ impl Linger {
             return Duration::ZERO;
         }
         let left = self.most.saturating_sub(lingered);
-        if seen.members < self.least {
+        if !self.is_enough(seen.members) {
             // A leader that finds no task gives the lock up, so the next task can elect one.
             let on = if seen.members == 0 { Duration::ZERO } else { self.longest().saturating_sub(lingered) };
             return if left.is_zero() { on } else { self.looks_less_often(lingered).min(left) };

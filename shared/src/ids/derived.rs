@@ -84,6 +84,13 @@ pub(crate) fn request_digest<'a>(tasks: impl IntoIterator<Item = (TaskId, &'a st
     derived("tasks", &parts)
 }
 
+/// What a request to open several fan-outs asks for, from the JSON of each in their order: an idempotency key that comes
+/// with another digest was used for something else.
+#[must_use]
+pub fn fanouts_digest<'a>(fanouts: impl IntoIterator<Item = &'a str>) -> Uuid {
+    derived("fanouts", &fanouts.into_iter().map(str::as_bytes).collect::<Vec<_>>())
+}
+
 /// What a stream asks for, from its lines in their order: for each the id, kind and content of its task or, if it has none, its
 /// bytes. An idempotency key that comes with another digest was used for something else.
 #[must_use]
@@ -243,6 +250,8 @@ mod tests {
         pin(request("http:k"), "990e1850-f422-5f8a-9a25-c82dddb7449a");
         let tasks = [(a, r#"{"n":1}"#), (b, r#"{"n":2}"#)].map(|(id, content)| (TaskId::Single(id), "parcel", content));
         pin(request_digest(tasks), "56964117-4338-55cb-9f79-cfea2dc26ae5");
+        // Such texts are pinned where `OpenRequest` is.
+        pin(fanouts_digest([r#"{"items":1}"#, r#"{"items":2}"#]), "28603e53-a7a4-5b73-a9fc-0206e85827ce");
         let lines = [Ok((TaskId::Single(a), "parcel", r#"{"n":1}"#.to_owned())), Err(&b"x"[..])];
         pin(stream_digest(lines), "d1048d6c-f856-58a1-82bc-94689fed94c9");
         let row = row_task("k", 7, "parcel", r#"{"n":1}"#);

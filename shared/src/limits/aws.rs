@@ -53,7 +53,7 @@ pub const CONTENTION_TRIES_MAX: u32 = 16;
 /// milliseconds; throttling may last.
 pub const STORE_PAUSES: Backoff = Backoff { base: Duration::from_millis(20), max: Duration::from_secs(2) };
 
-/// How long those pauses may be in all. The API's function has 10 s (template.yaml) for its pauses and everything else; what
+/// How long those pauses may be in all. The API's function has 30 s (template.yaml) for its pauses and everything else; what
 /// takes longer is better reported to the caller.
 pub const STORE_WAIT_MAX: Duration = Duration::from_secs(5);
 

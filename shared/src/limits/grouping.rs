@@ -45,6 +45,10 @@ pub const BUNDLE_FILLING_MAX: Duration = HINT_LOST_AFTER;
 /// Tasks in one registration.
 pub const TASKS_PER_REQUEST_MAX: usize = 10_000;
 
+/// By when an invocation of `register` expects to be done with the messages that it begins to register. The function's
+/// time-out is 30 s (template.yaml): the rest is for requests that are throttled.
+pub const REGISTER_TIME_MAX: Duration = Duration::from_secs(25);
+
 /// Bytes of one task's content as JSON: a task must fit an SQS message and leave room in DynamoDB's 400 KB item.
 pub const CONTENT_BYTES_MAX: usize = 128 * 1_024;
 

@@ -22,8 +22,8 @@ pub const KEY_RETENTION: Duration = Duration::from_secs(12 * 7 * 24 * 3_600);
 /// repeated request does not add it again.
 pub const GROUP_RETENTION: Duration = KEY_RETENTION;
 
-/// How long it is remembered what `POST /tasks` asked for under an `Idempotency-Key`. Longer than its tasks, unless these wait
-/// for more than four weeks.
+/// How long it is remembered what `POST /tasks` or `POST /fanouts/open` asked for under an `Idempotency-Key`. Longer than
+/// its tasks, unless these wait for more than four weeks.
 pub const REQUEST_RETENTION: Duration = Duration::from_secs(6 * 7 * 24 * 3_600);
 
 /// How long an idle lane's lock record is kept.

@@ -67,7 +67,7 @@ pub const RANGES_PER_PAGE_MAX: usize = 8_000;
 /// How long `GET /fanouts/{id}` may wait for a fan-out's end: API Gateway gives a request 30 s in all.
 pub const WAIT_MAX: Duration = Duration::from_secs(20);
 
-/// Pauses between its looks at the fan-out: some 25 reads in the longest wait.
+/// Pauses between its looks at the fan-out: some 30 reads in the longest wait.
 pub const WAIT_LOOKS: Backoff = Backoff { base: Duration::from_millis(50), max: Duration::from_secs(1) };
 
 /// Bytes of a fan-out's user key.

@@ -24,8 +24,8 @@ pub(crate) struct Owners {
 }
 
 impl Registrar {
-    /// Takes the keys of tasks, but of none that is `over`. One that another task has is taken over if that task released it, or will
-    /// never be handled.
+    /// Takes the keys of tasks, but of none that is `over`. One that was released is taken over, and one that another task has which
+    /// will never be handled.
     pub(crate) async fn owners(&self, assigned: &[Assigned], over: &HashSet<TaskId>) -> Result<Owners, RegisterError> {
         let to_do = assigned.iter().enumerate().filter(|(_, task)| !over.contains(&task.id));
         let keyed: Vec<(usize, &Key)> = to_do.filter_map(|(at, task)| Some((at, task.key.as_ref()?))).collect();
@@ -85,8 +85,9 @@ fn fanout(id: &TaskId) -> Option<Uuid> {
     id.item().map(|item| item.fanout)
 }
 
-/// Whether another task has the key and need not keep it: it released the key, it is itself a duplicate, it
-/// ended so long ago that its record is gone, or it will never be called, as its fan-out was cut short.
+/// Whether the key is to be taken over. Its owner released it; then the owner itself has to take it, too, if it is registered once
+/// more after its record expired. Or another task has it and need not keep it: that one is itself a duplicate, it ended so long ago
+/// that its record is gone, or it will never be called, as its fan-out was cut short.
 fn is_free(
     claim: &KeyRequest,
     holding: &Holding,
@@ -97,7 +98,8 @@ fn is_free(
     let duplicate = matches!(owner, Some(Stored::Duplicate(_)));
     let never_called = is_cut_short(&holding.owner, cut_short)
         && owner.is_none_or(|owner| matches!(owner, Stored::Task { waits: Some(_), .. }));
-    claim.owner != holding.owner && (holding.released || duplicate || never_called || (holding.old && owner.is_none()))
+    let need_not = duplicate || never_called || (holding.old && owner.is_none());
+    holding.released || (claim.owner != holding.owner && need_not)
 }
 
 /// Whether a task's fan-out was cut short. Such a task may get a key that no task has, but none that another task had: it may
@@ -115,7 +117,6 @@ fn takeovers(
 ) -> Vec<Takeover> {
     let mut seen = HashSet::new();
     let new = free.iter().filter(|at| may(&claims[**at]) && seen.insert(&claims[**at].key));
-    let takeover =
-        |at: &usize| Takeover { key: claims[*at].key.clone(), from: holdings[*at].owner, to: claims[*at].owner };
+    let takeover = |at: &usize| Takeover { key: claims[*at].key.clone(), from: holdings[*at], to: claims[*at].owner };
     new.map(takeover).collect()
 }

@@ -26,7 +26,7 @@ use crate::policy::HeadStart;
 
 pub use self::cancel::CancelNote;
 pub use self::duplicates::{Duplicate, Stored, Waits};
-pub use self::found::{Found, WaitingRecord};
+pub use self::found::{Found, Search, WaitingRecord};
 pub use self::keys::{Holding, Key, KeyRequest, Takeover, Within};
 pub use self::pending::{Pending, PendingCursor, PendingPage, PendingRecord};
 pub(crate) use self::record::{AT_MOST, FLUSHES};

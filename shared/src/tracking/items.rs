@@ -43,6 +43,11 @@ impl GroupsRead {
         self.0.get(&(item.fanout, item.group)).is_some_and(|group| group.tasks)
     }
 
+    /// Whether the group of an item is to be marked as a parent's: it is not yet, and has not ended.
+    pub(super) fn is_to_be_marked(&self, item: &ItemId) -> bool {
+        self.0.get(&(item.fanout, item.group)).is_some_and(|group| !group.children && !group.pending.is_zero())
+    }
+
     /// Whether an item is done, which it stays whatever becomes of the records of its task.
     fn is_done(&self, item: &ItemId) -> bool {
         matches!(self.state(item), ItemState::Succeeded | ItemState::Failed | ItemState::Duplicate)
@@ -104,14 +109,9 @@ impl Tracking {
     ///
     /// # Errors
     /// The tables cannot be written.
-    pub(super) async fn mark_parent(&self, groups: &GroupsRead, item: &ItemId) -> Result<(), StoreError> {
+    pub(super) async fn mark_parent(&self, item: &ItemId) -> Result<(), StoreError> {
         let ItemId { fanout, group, .. } = *item;
-        match groups.0.get(&(fanout, group)) {
-            Some(read) if read.children || read.pending.is_zero() => Ok(()),
-            Some(_) if fanout == group => self.fanouts.mark_parent(fanout).await,
-            Some(_) => self.groups.mark_parent(group).await,
-            None => Ok(()),
-        }
+        if fanout == group { self.fanouts.mark_parent(fanout).await } else { self.groups.mark_parent(group).await }
     }
 
     /// Those of these items that are done, of fan-outs which were opened so long ago that the record of a task which was called for

@@ -18,32 +18,53 @@ impl Tracking {
         Ok(new.keyed && self.fanouts.get(new.id).await?.is_some())
     }
 
-    /// Checks that the items exist that the end acks, or registers a task for, and marks their groups. The new fan-out's own
-    /// items do not exist yet, so it cannot be its own parent.
+    /// Checks that the items exist that the end acks, or registers a task for. The new fan-out's own items do not exist
+    /// yet, so it cannot be its own parent.
     pub(super) async fn check_follow(&self, request: &OpenRequest) -> Result<(), TrackingError> {
         if let Some(then) = &request.then {
             check_then(then, request.parent)?;
             check_results(then, request)?;
         }
-        let then = request.then.as_ref().and_then(|then| then.id);
-        let named: Vec<(&'static str, ItemId)> = [("parent", request.parent), ("then.id", then)]
-            .into_iter()
-            .filter_map(|(field, item)| Some((field, item?)))
-            .collect();
+        let named = named(request);
         if named.is_empty() {
             return Ok(());
         }
-        let items: Vec<ItemId> = named.iter().map(|(_, item)| *item).collect();
-        let groups = self.groups_with(&items).await?;
+        let groups = self.groups_with(&items(&named)).await?;
         let refused = named.iter().find_map(|(field, item)| Some((*field, item, groups.refusal(item)?)));
         if let Some((field, item, refusal)) = refused {
             return Err(TrackingError::Follow { field, problem: refusal.of_field(item) });
         }
+        Ok(())
+    }
+
+    /// Marks the groups of the items that a request names, before the header of the new fan-out is written. If that is
+    /// there, this was done, or the key is refused.
+    pub(super) async fn mark_parents(&self, request: &OpenRequest, new: NewFanout) -> Result<(), TrackingError> {
+        let mut items = items(&named(request));
+        if items.is_empty() {
+            return Ok(());
+        }
+        let groups = self.groups_with(&items).await?;
+        items.retain(|item| groups.is_to_be_marked(item));
+        if items.is_empty() || self.opened_before(new).await? {
+            return Ok(());
+        }
         for item in &items {
-            self.mark_parent(&groups, item).await?;
+            self.mark_parent(item).await?;
         }
         Ok(())
     }
+}
+
+/// The items that the end acks, or registers a task for, by the fields that name them.
+fn named(request: &OpenRequest) -> Vec<(&'static str, ItemId)> {
+    let then = request.then.as_ref().and_then(|then| then.id);
+    let named = [("parent", request.parent), ("then.id", then)];
+    named.into_iter().filter_map(|(field, item)| Some((field, item?))).collect()
+}
+
+fn items(named: &[(&'static str, ItemId)]) -> Vec<ItemId> {
+    named.iter().map(|(_, item)| *item).collect()
 }
 
 /// Checks the task without reading records.

@@ -62,8 +62,8 @@ impl Tracking {
         self.open_checked(request, new, |_| Ok(Vec::new())).await
     }
 
-    /// Checks a request: its fields, and that the items exist that it names, whose groups are marked. A repetition is answered as the
-    /// first call was, even if these are gone by now.
+    /// Checks a request: its fields, and that the items exist that it names. A repetition is answered as the first call
+    /// was, even if these are gone by now. Writes nothing.
     ///
     /// # Errors
     /// The request cannot be fulfilled, or the tables cannot be read.
@@ -75,14 +75,16 @@ impl Tracking {
         }
     }
 
-    /// Opens a fan-out by a request that was checked, with more writes in the same transaction.
+    /// Opens a fan-out by a request that was checked, with more writes in the same transaction. Before that, the groups of
+    /// the items that it names are marked.
     pub(crate) async fn open_checked(
         &self,
         request: OpenRequest,
-        NewFanout { id, .. }: NewFanout,
+        new: NewFanout,
         also: impl FnOnce(Uuid) -> Result<Vec<TransactWriteItem>, StoreError> + Send,
     ) -> Result<Opened, TrackingError> {
-        let now = self.world.now();
+        self.mark_parents(&request, new).await?;
+        let (id, now) = (new.id, self.world.now());
         let estimated = request.mode == Mode::Estimated;
         let items = request.opens_with();
         let inline = request.seals() && !estimated && (1..=GROUP_ITEMS_MAX).contains(&items);

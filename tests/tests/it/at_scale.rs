@@ -1,20 +1,24 @@
 //! Large batches, many failures, many lanes, full invocations: each fits its record, its message and its time.
 
 use std::collections::BTreeSet;
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::config::Surroundings;
-use fanfold::delivery::Step;
+use fanfold::delivery::{Delivery, Step};
 use fanfold::ids::ItemId;
 use fanfold::notice::{Event, Notice};
+use fanfold::policy::Policy;
 use fanfold::store::locks::{Leader, Locks};
+use fanfold::store::policies::Policies;
 use fanfold::tracking::{OpenRequest, Tracking};
 use fanfold_ack::Ack;
 use fanfold_batch_api::{Answer, MemberAnswer, MemberOutcome};
-use fanfold_local::{Engine, Fate, Interceptor, ServiceRequest, Template};
+use fanfold_local::{Engine, Fate, Interceptor, ServiceAnswer, ServiceRequest, Template};
+use fanfold_register::Register;
 use fanfold_sweep::{Sweep, SweepRequest};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, done, message, order, policy, world};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, delivery, done, message, order, policy, world};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::json;
@@ -81,22 +85,25 @@ async fn the_outcome_of_the_largest_batch_fits_its_record() {
     assert_eq!(calls.iter().map(|call| call.call.members.len()).sum::<usize>(), 10_000);
 }
 
-/// Every request takes five milliseconds.
+/// Every request takes so long.
 #[derive(Debug)]
-struct Latency;
+struct Latency(Duration);
 
 impl Interceptor for Latency {
     fn before<'a>(&'a self, _: &'a ServiceRequest) -> BoxFuture<'a, Fate> {
-        async {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+        async move {
+            tokio::time::sleep(self.0).await;
             Fate::Pass
         }
         .boxed()
     }
 }
 
-/// The same tables and queues, seen at once and over a network.
-async fn near_and_far(function: &str) -> (Surroundings, Surroundings) {
+/// Over a network.
+const FAR: Latency = Latency(Duration::from_millis(5));
+
+/// The same tables and queues, seen at once and by requests that meet something.
+async fn near_and_far(function: &str, met: impl Interceptor + 'static) -> (Surroundings, Surroundings) {
     let template = Template::parse(include_str!("../../../template.yaml")).unwrap();
     let engine = Engine::memory().unwrap();
     engine.provision(&template).await.unwrap();
@@ -105,14 +112,14 @@ async fn near_and_far(function: &str) -> (Surroundings, Surroundings) {
         let variables = template.environment(function).unwrap();
         Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| variables.get(name).cloned())
     };
-    (see(&engine), see(&engine.with_interceptor(Arc::new(Latency))))
+    (see(&engine), see(&engine.with_interceptor(Arc::new(met))))
 }
 
 /// An invocation may be full of small fan-outs. It must end in the function's time, or its messages come again for
 /// ever.
 #[tokio::test(start_paused = true)]
 async fn an_invocation_of_ack_ends_in_its_time() {
-    let (near, far) = near_and_far("AckFunction").await;
+    let (near, far) = near_and_far("AckFunction", FAR).await;
     let tracking = Tracking::from_environment(&near).unwrap();
     let mut deliveries = Vec::new();
     for number in 0..100 {
@@ -134,7 +141,7 @@ async fn an_invocation_of_ack_ends_in_its_time() {
 /// Very many lanes may go idle in a minute. A sweep must come to its end, or it never heals anything.
 #[tokio::test(start_paused = true)]
 async fn a_sweep_ends_in_its_time() {
-    let (near, far) = near_and_far("SweepFunction").await;
+    let (near, far) = near_and_far("SweepFunction", FAR).await;
     let locks = Locks::new(near.table("LOCKS_TABLE").unwrap());
     for n in 0..6_000_u128 {
         let (lane, batch) = (format!("parcel:0:{n}").parse().unwrap(), Uuid::from_u128(n));
@@ -145,4 +152,65 @@ async fn a_sweep_ends_in_its_time() {
     let report = Sweep::from_environment(&far).unwrap().sweep(SweepRequest::default()).await.unwrap();
     let took = begun.elapsed();
     assert!(report.retired > 0 && took < Duration::from_secs(20), "{report:?} took {took:?}");
+}
+
+/// Three messages of a depot each, any two of which have more tasks than are registered together.
+async fn bulk(near: &Surroundings) -> Vec<Delivery> {
+    let policy: Policy = serde_json::from_value(policy(json!({}))).unwrap();
+    Policies::new(near.table("POLICIES_TABLE").unwrap()).put(&policy).await.unwrap();
+    let message = |depot: &str| {
+        let task = json!({"kind": "parcel", "content": {"depot": depot}});
+        delivery(depot, json!({ "tasks": vec![task; 5_500] }))
+    };
+    ["a", "b", "c"].map(message).into()
+}
+
+/// An invocation may be full of bulk. What there is no time for is left for another delivery, and each delivery gets
+/// further. What came most often goes first.
+#[tokio::test(start_paused = true)]
+async fn bulk_is_registered_in_as_many_deliveries_as_it_takes() {
+    let (near, far) = near_and_far("RegisterFunction", Latency(Duration::from_millis(250))).await;
+    let mut deliveries = bulk(&near).await;
+    deliveries[2].receive_count = 4;
+    let register = Register::from_environment(&far).unwrap();
+    for left in [&["a", "b"][..], &["b"], &[]] {
+        let failed = register.deliver(deliveries.clone()).await;
+        assert_eq!(failed, left);
+        deliveries.retain(|delivery| failed.contains(&delivery.message_id));
+    }
+    let mut records = near.dynamodb.scan().table_name("TasksTable").into_paginator().items().send();
+    let mut stored = 0;
+    while let Some(record) = records.next().await {
+        stored += usize::from(record.unwrap().contains_key("content"));
+    }
+    assert_eq!(stored, 3 * 5_500);
+}
+
+/// Each takes some seven seconds.
+#[tokio::test(start_paused = true)]
+async fn bulk_for_which_there_is_time_is_registered_at_once() {
+    let (near, far) = near_and_far("RegisterFunction", Latency(Duration::from_millis(110))).await;
+    let deliveries = bulk(&near).await;
+    assert!(Register::from_environment(&far).unwrap().deliver(deliveries).await.is_empty());
+}
+
+/// Refuses to store anything of a depot.
+#[derive(Debug)]
+struct Refuses(&'static str);
+
+impl Interceptor for Refuses {
+    fn before<'a>(&'a self, call: &'a ServiceRequest) -> BoxFuture<'a, Fate> {
+        let stores = call.operation == "BatchExecuteStatement";
+        let refuses = stores && String::from_utf8_lossy(&call.body).contains(&format!("parcel:0:{}", self.0));
+        let refusal = || Fate::Answered(ServiceAnswer::error(400, "ValidationException", "it is refused"));
+        ready(if refuses { refusal() } else { Fate::Pass }).boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn bulk_that_cannot_be_stored_fails_alone() {
+    let (near, far) = near_and_far("RegisterFunction", Refuses("b")).await;
+    let deliveries = bulk(&near).await;
+    assert_eq!(Register::from_environment(&far).unwrap().deliver(deliveries.clone()).await, ["b"]);
+    assert!(Register::from_environment(&near).unwrap().deliver(deliveries).await.is_empty());
 }

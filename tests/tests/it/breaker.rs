@@ -2,7 +2,8 @@
 
 mod probes;
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fanfold::ids::TaskId;
@@ -167,6 +168,31 @@ async fn a_new_version_of_the_policy_is_tried_at_once() {
     // As a local runner does that is started again.
     stack.sweeper.sweep(SweepRequest { min_age: Duration::ZERO, workers_dead: true }).await.unwrap();
     stack.drain().await;
+    stack.assert_settled(&tasks, 10).await;
+}
+
+/// The batch API has asked for the next probe to be made in a quarter of an hour.
+#[tokio::test(start_paused = true)]
+async fn a_sweep_has_a_new_version_of_the_policy_tried() {
+    let works = Arc::new(AtomicBool::new(false));
+    let answers = Arc::clone(&works);
+    let api = ScriptedApi::new(move |_| match answers.load(Ordering::Relaxed) {
+        true => Ok(Answer::AllSucceeded),
+        false => {
+            let later = Some(RetryAfter::Delay(PROBE_PAUSE_MAX));
+            Err(CallError { retry_after: later, ..CallError::new(Cause::Status(503), "closed") })
+        }
+    });
+    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let tasks = register(&stack, &DEPOTS).await;
+    stack.minutes(1).await;
+    assert!(gate(&stack).await.stopped.is_some() && api.seen().len() == 3);
+    works.store(true, Ordering::Relaxed);
+    stack.put_policy(policy(json!({"batch_api": {"command": ["lorry"], "timeout": "10s"}}))).await;
+    stack.minutes(2).await;
+    assert_eq!(gate(&stack).await.stopped, None);
+    assert_eq!(api.seen().len(), DEPOTS.len(), "those that were refused wait for as long as they were asked to");
+    stack.minutes(15).await;
     stack.assert_settled(&tasks, 10).await;
 }
 

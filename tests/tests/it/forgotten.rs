@@ -1,12 +1,17 @@
 //! What has been done is forgotten some time later: records of tasks, keys and item groups expire. Repeating a request does not do it
 //! again as long as the fan-out goes on.
 
-use fanfold::ids::TaskId;
+use fanfold::aws::StoreError;
+use fanfold::ids::{TaskId, derived};
+use fanfold::item_results::{ItemResults, ItemResultsReader};
+use fanfold::limits::HINT_LOST_AFTER;
 use fanfold::messages::TaskRequest;
+use fanfold::policy::Span;
+use fanfold::store::fanouts::{IdleLimit, Then};
 use fanfold::tracking::{ItemState, OpenRequest, TrackingError};
 use fanfold_register::Registration;
 use fanfold_tests::{QueueName, TestStack, done, failed, order};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Time passes, and records expire.
 async fn days_pass(stack: &TestStack, days: u32) {
@@ -98,4 +103,42 @@ async fn groups_are_kept_while_their_fanout_goes_on() {
     let states = stack.tracking.states(&ids).await.unwrap();
     assert_eq!(states, [ItemState::Failed, ItemState::Succeeded, ItemState::Succeeded]);
     assert!(stack.take(QueueName::Ack).await.is_empty());
+}
+
+/// A group that ended long before its fan-out is forgotten by its end, whether it was added or the fan-out was opened with it. The
+/// task that follows is not told of items, and comes all the same.
+#[tokio::test(start_paused = true)]
+async fn a_fanout_that_went_on_for_months_is_followed_by_its_task() {
+    for items in [0, 8] {
+        let stack = TestStack::with(json!({})).await;
+        let limit = Some(Span::from_secs(365 * 24 * 3_600));
+        let then = Then { results: true, ..Then::new("parcel", json!({"depot": "117"})) };
+        let idle_limit = Some(IdleLimit { open: limit, sealed: limit });
+        let request = OpenRequest { items, idle_limit, then: Some(then), ..OpenRequest::default() };
+        let (fanout, mut ids) = stack.open_as(&request, "k").await;
+        if items == 0 {
+            ids = stack.add(fanout, 1, "a").await;
+        }
+        stack.ack(&done(&ids)).await;
+        days_pass(&stack, 90).await;
+        assert_eq!(stack.item(&ids[0]).await, ItemState::Unknown, "it is forgotten");
+        let last = stack.add(fanout, 1, "b").await;
+        stack.ack(&done(&last)).await;
+        stack.seal(fanout).await;
+        let header = stack.header(fanout).await;
+        let TestStack { tracking, tasks, batches, .. } = &stack;
+        let at_once = ItemResultsReader { tracking, tasks, batches, now: header.ended_at.unwrap() }.of(&header).await;
+        match at_once {
+            // Groups that were added may also be missing because an index lags.
+            Err(TrackingError::Store(StoreError::Contended { .. })) => assert_eq!(items, 0),
+            results => assert!(matches!(results, Ok(ItemResults::LeftOut(_))) && items > 0, "{results:?}"),
+        }
+        stack.clock.skip(HINT_LOST_AFTER);
+        stack.rest().await;
+        let task = stack.tasks.get(&derived::then_task(fanout)).await.unwrap().unwrap();
+        let content: Value = serde_json::from_str(&task.content.unwrap()).unwrap();
+        let why = content["results_left_out"].as_str().unwrap();
+        assert!(why.contains("12 weeks ago") && content.get("results").is_none(), "{why}");
+        assert!(stack.dead(QueueName::Notify).await.is_empty());
+    }
 }

@@ -2,7 +2,7 @@
 
 mod at_once;
 mod crashes;
-mod cut_short;
+pub(crate) mod cut_short;
 mod keys;
 mod outstanding;
 mod unfinished;

@@ -1,6 +1,7 @@
 //! Keys of tasks that failed: released once the batch API answered, kept after silence, and never taken back.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fanfold::clock::{Clock, Timestamp, World};
@@ -10,7 +11,7 @@ use fanfold::limits::RETENTION;
 use fanfold::messages::TaskRequest;
 use fanfold_batch_api::{Answer, Call, CallError, Cause, MemberAnswer, MemberOutcome};
 use fanfold_register::{Register, Registration};
-use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, changed, order};
+use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, changed, deaths, order};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -198,6 +199,32 @@ async fn keys_are_remembered_for_as_long_as_a_deployment_keeps_tasks() {
     remembers_keys_for(&stack, 120).await;
 }
 
+/// A task that failed two days after a batch had claimed it is registered again when its own record has expired, but not yet its
+/// key's: it takes the key, which is not free any more.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_its_own_task_takes_again_is_not_free() {
+    let calls = AtomicUsize::new(0);
+    let fails_late = move |call: &Call| match calls.fetch_add(1, Ordering::Relaxed) {
+        0 | 1 => {
+            let again = |id| MemberAnswer {
+                retry_after: Some(Duration::from_secs(20 * 3_600)),
+                ..MemberAnswer::new(id, MemberOutcome::Retry)
+            };
+            Ok(Answer::Members(call.members.iter().map(|member| again(member.id)).collect()))
+        }
+        2 => failed(call),
+        _ => Ok(Answer::AllSucceeded),
+    };
+    let stack = stack(json!({}), fails_late).await;
+    assert_eq!(register(&stack, 1, 7).await, Registration::Registered);
+    stack.drain().await;
+    assert_eq!(later(&stack, 13, 1).await, Registration::Registered);
+    assert_eq!(register(&stack, 2, 7).await, Registration::Duplicate { of: single(1) });
+    stack.drain().await;
+    assert_eq!(register(&stack, 3, 7).await, Registration::Duplicate { of: single(1) });
+    assert_eq!(stack.api.seen().len(), 4);
+}
+
 /// The key of a task is remembered for so many days after a batch claimed the task, but for much longer while it waits.
 async fn remembers_keys_for(stack: &TestStack, remembered: u32) {
     register(stack, 1, 7).await;
@@ -236,3 +263,36 @@ async fn a_crash_around_the_failure_does_not_keep_the_key() {
         }
     }
 }
+
+/// Registers a task again that failed and whose record is gone, with a worker that dies at one of its requests. Another task does
+/// not get its key.
+async fn taken_again(crash: Crash) -> Option<String> {
+    let calls = AtomicUsize::new(0);
+    let fails_once = move |call: &Call| match calls.fetch_add(1, Ordering::Relaxed) {
+        0 => failed(call),
+        _ => Ok(Answer::AllSucceeded),
+    };
+    let stack = TestStack::new(policy(json!({})), ScriptedApi::new(fails_once), crash.waiting()).await;
+    register(&stack, 1, 7).await;
+    stack.drain().await;
+    stack.delete_record("TasksTable", &single(1).to_string()).await;
+    stack.crash.begin();
+    register(&stack, 1, 7).await;
+    assert_eq!(register(&stack, 2, 7).await, Registration::Duplicate { of: single(1) });
+    stack.drain().await;
+    stack.sweep().await;
+    stack.drain().await;
+    assert_eq!(register(&stack, 3, 7).await, Registration::Duplicate { of: single(1) });
+    let called: Vec<TaskId> =
+        stack.api.seen().iter().flat_map(|seen| seen.call.members.iter().map(|member| member.id)).collect();
+    assert!(called.len() > 1 && called.iter().all(|id| *id == single(1)), "{called:?}");
+    stack.crash.struck()
+}
+
+deaths!(
+    taken_again,
+    10,
+    dies_before_a_request: Before,
+    dies_after_a_request: After,
+    loses_an_answer: AnswerLost,
+);

@@ -128,8 +128,8 @@ async fn lanes_in_many_shards_are_all_found_by_a_sweep() {
     assert_eq!(shards(&stack, "LocksTable", "active").await.len(), 0, "idle lanes are not looked at");
 }
 
-/// What a sweep reads where nothing is to be done: half a unit for each of five indexes, each shard of the fan-outs that may be
-/// idle, and the policies.
+/// What a sweep reads where nothing is to be done: half a unit for each of five indexes and for each shard of the fan-outs
+/// that may be idle, and one for each of two reads of the policies and for the kind's gate.
 #[tokio::test(start_paused = true)]
 async fn a_sweep_of_an_idle_stack_reads_little() {
     let stack = TestStack::with(json!({})).await;

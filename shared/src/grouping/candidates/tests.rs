@@ -74,6 +74,20 @@ fn what_another_worker_left_out_of_its_intent_is_left() {
     assert_eq!(candidates.rest(&ids(&[1])), Rest { named: named(&[2], &[]), ..Rest::default() });
 }
 
+/// The next leader finds out whether it fills a batch.
+#[test]
+fn what_was_not_looked_at_is_left_under_its_name() {
+    let records = vec![bundle(10..13, &[]), bundle(30..37, &[])];
+    let candidates = choose(named(&[7], &[10, 20, 30]), records, 5).beside(named(&[7], &[20]));
+    let rest = candidates.rest(&candidates.chosen);
+    let left = Waiting { bundles: [(Uuid::from_u128(20), 1), (Uuid::from_u128(30), 5)].into(), ..named(&[7], &[]) };
+    assert_eq!((&rest.named, rest.others.is_empty()), (&left, true));
+    assert!(candidates.full && rest.full && !rest.is_part);
+    let members: Members = (10..13).chain(30..35).map(id).collect();
+    let rest = candidates.rest(&members);
+    assert_eq!((rest.named.len(), rest.full, rest.is_part), (4, false, true));
+}
+
 #[test]
 fn what_is_too_heavy_is_left_for_the_next_batch() {
     let records = || {

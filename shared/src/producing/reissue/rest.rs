@@ -1,14 +1,16 @@
 //! What a reissue that was cut short has left: the items that it had not taken on yet.
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::ReissueError;
 use crate::aws::StoreError;
+use crate::limits::GROUP_RETENTION;
 use crate::policy::FieldError;
 use crate::producing::{Producing, Reissue, Source, TakenOn};
 use crate::store::fanouts::Fanout;
-use crate::store::producers::PartitionState;
-use crate::tracking::{ItemCursor, Listed, Tracking};
+use crate::store::producers::{Partition, PartitionState};
+use crate::tracking::{ItemCursor, Listed, Tracking, page_groups};
 
 /// Where a reissue stands, as the cursor of its partition says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +51,7 @@ impl Producing {
         let earlier = tracking.fanouts.get(latest).await?.filter(|earlier| earlier.state.cut_short());
         let earlier = earlier.ok_or_else(reissued)?;
         let all = source.count(old);
-        let rest = self.left_by(&earlier, source).await?.ok_or_else(reissued)?;
+        let rest = self.left_by(tracking, &earlier, source).await?.ok_or_else(reissued)?;
         if rest.taken_on.is_some_and(|taken_on| taken_on.items >= all) {
             return Err(reissued());
         }
@@ -66,13 +68,19 @@ impl Producing {
     }
 
     /// What a reissue that was cut short has left; none: nothing, or that is not known any more.
-    async fn left_by(&self, earlier: &Fanout, source: Reissue) -> Result<Option<Reissue>, StoreError> {
+    async fn left_by(
+        &self,
+        tracking: &Tracking,
+        earlier: &Fanout,
+        source: Reissue,
+    ) -> Result<Option<Reissue>, StoreError> {
         let before = reissue_of(earlier).and_then(|before| before.taken_on);
         let partition = self.producers.get(earlier.id, 0).await?;
         let Some(at) = partition.filter(|at| at.state != PartitionState::Done) else { return Ok(None) };
         let (mut rows, mut next) = (at.rows, at.cursor.clone());
+        let Some(added) = self.is_added(tracking, earlier, &at).await? else { return Ok(None) };
         // Its items are added before it is passed. Those are the earlier reissue's, whether or not their tasks were registered.
-        if earlier.total > at.rows - at.bad {
+        if added {
             let Some(kept) = self.producers.page(&at).await? else { return Ok(None) };
             let Some(behind) = kept.page.next else { return Ok(None) };
             (rows, next) = (rows + kept.page.rows, Some(behind));
@@ -90,6 +98,24 @@ impl Producing {
             }
         };
         Ok(Some(Reissue { taken_on, ..source }))
+    }
+
+    /// Whether the items were added of the page that a reissue's partition is at; none: that is not known any more. The first
+    /// group of the page shows it. The total does not, as users may add items of their own.
+    async fn is_added(
+        &self,
+        tracking: &Tracking,
+        earlier: &Fanout,
+        at: &Partition,
+    ) -> Result<Option<bool>, StoreError> {
+        let first: Vec<Uuid> =
+            page_groups(earlier.id, at.number, at.page, 1).into_iter().map(|group| group.id).collect();
+        if !tracking.groups.get_many(&first).await?.is_empty() {
+            return Ok(Some(true));
+        }
+        // No group goes sooner.
+        let forgotten = self.world.now().since(earlier.created_at) >= GROUP_RETENTION;
+        Ok((!forgotten || earlier.total <= at.rows - at.bad).then_some(false))
     }
 }
 

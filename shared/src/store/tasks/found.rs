@@ -1,6 +1,6 @@
 //! What waits in a lane, as its next leader finds it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use uuid::Uuid;
 
@@ -34,6 +34,17 @@ impl WaitingRecord {
     }
 }
 
+/// How a leader looks for what waits in its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// It looks for no more than so many tasks.
+    pub enough: usize,
+    /// A named record may have been overtaken: index and named records are all read, and what is found comes in the lane's order.
+    pub by_rank: bool,
+    /// Whether their number matters: then tasks on their own that the index shows are read, as batches may have claimed them.
+    pub counts: bool,
+}
+
 /// What waits in a lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
@@ -44,6 +55,8 @@ pub struct Found {
     pub unfilled: Vec<Bundle>,
     /// When the last record came, of those that the index shows and the bundles.
     pub newest: Option<Timestamp>,
+    /// Named records that were not looked at, since enough was found before.
+    pub unread: Waiting,
 }
 
 impl Found {
@@ -54,13 +67,13 @@ impl Found {
 }
 
 impl Tasks {
-    /// Finds what waits in a lane: the named records, which the index may not show yet, and, if these are fewer than `enough`
-    /// tasks, records that the index shows. Bundles are read strongly consistent. `by_rank`: a named one may have been overtaken, so
-    /// the index is read in any case, and all that is found comes in the order of the lane.
+    /// Finds what waits in a lane: if the named records are fewer tasks than enough, records that the index shows, and then the
+    /// named ones, which it may not show yet, until enough is found. Bundles are read strongly consistent.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
-    pub async fn find(&self, lane: &Lane, named: &Waiting, enough: usize, by_rank: bool) -> Result<Found, StoreError> {
+    pub async fn find(&self, lane: &Lane, named: &Waiting, search: Search) -> Result<Found, StoreError> {
+        let Search { enough, by_rank, .. } = search;
         let mut found = Found::default();
         let mut seen = HashMap::new();
         let section = Section::all(PENDING, lane);
@@ -71,20 +84,39 @@ impl Tasks {
             found.newest = records.iter().map(Pending::created_at).max().max(found.newest);
             seen.extend(records.iter().map(|pending| (pending.record, pending.rank)));
             let records: Vec<PendingRecord> = records.into_iter().map(|pending| pending.record).collect();
-            self.look(lane, &records, enough, &mut found).await?;
+            self.look(lane, &records, search, &mut found).await?;
             start = next;
             if start.is_none() || found.waiting() >= enough {
                 break;
             }
         }
-        let tasks = named.tasks.ids().iter().copied().map(PendingRecord::Task);
-        let bundles = named.bundles.keys().copied().map(PendingRecord::Bundle);
-        let beside: Vec<PendingRecord> = tasks.chain(bundles).filter(|record| !seen.contains_key(record)).collect();
-        self.look(lane, &beside, usize::MAX, &mut found).await?;
+        let beside: Vec<PendingRecord> = records_of(named).filter(|record| !seen.contains_key(record)).collect();
+        let enough = if by_rank { usize::MAX } else { enough };
+        let unread = self.look(lane, &beside, Search { enough, counts: false, ..search }, &mut found).await?;
+        found.unread = those(named, unread);
         if by_rank {
             self.order(lane, &mut found.records, seen).await?;
         }
         Ok(found)
+    }
+
+    /// The named records that wait in a lane, strongly consistent, until they are enough tasks: the others are not looked at, and
+    /// follow as they are named.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn enough_of(&self, named: &Waiting, lane: &Lane, enough: usize) -> Result<Waiting, StoreError> {
+        let (records, mut found): (Vec<PendingRecord>, _) = (records_of(named).collect(), Found::default());
+        let search = Search { enough, by_rank: false, counts: true };
+        let unread = self.look(lane, &records, search, &mut found).await?;
+        let (mut tasks, mut bundles) = (Vec::new(), BTreeMap::new());
+        for record in found.records {
+            match record {
+                WaitingRecord::Task(id) => tasks.push(id),
+                WaitingRecord::Bundle(bundle) => drop(bundles.insert(bundle.id, bundle.waiting())),
+            }
+        }
+        Ok(Waiting { bundles, ..Waiting::alone(tasks) }.union(&those(named, unread)))
     }
 
     /// Puts records in the order of their lane, without those that are found not to wait. `seen`: what the index showed of them.
@@ -116,22 +148,30 @@ impl Tasks {
         Ok(())
     }
 
-    /// Adds records until there are enough tasks.
-    async fn look(
+    /// Adds records until there are enough tasks. Returns those that were not looked at.
+    async fn look<'a>(
         &self,
         lane: &Lane,
-        records: &[PendingRecord],
-        enough: usize,
+        records: &'a [PendingRecord],
+        search: Search,
         found: &mut Found,
-    ) -> Result<(), StoreError> {
+    ) -> Result<&'a [PendingRecord], StoreError> {
         let mut rest = records;
-        while !rest.is_empty() && found.waiting() < enough {
-            let (records, others) = rest.split_at(read_at_once(rest));
+        while let missing = search.enough.saturating_sub(found.waiting())
+            && missing > 0
+            && !rest.is_empty()
+        {
+            // Each task that is read is charged for.
+            let most = if search.counts { missing } else { usize::MAX };
+            let (records, others) = rest.split_at(read_at_once(rest).min(most));
             rest = others;
+            let alone = Waiting::alone(records.iter().filter_map(PendingRecord::task));
+            let alone = if search.counts { self.waiting(&alone, lane).await? } else { alone }.tasks;
             let ids: Vec<Uuid> = records.iter().filter_map(PendingRecord::bundle).collect();
             let mut bundles = self.bundles(&ids, true).await?;
             for record in records {
                 match record {
+                    PendingRecord::Task(id) if alone.slot(id).is_none() => {}
                     PendingRecord::Task(id) => found.records.push(WaitingRecord::Task(*id)),
                     PendingRecord::Bundle(id) => match bundles.remove(id).filter(|bundle| bundle.lane == *lane) {
                         Some(bundle) if bundle.waiting() > 0 => {
@@ -146,8 +186,21 @@ impl Tasks {
                 }
             }
         }
-        Ok(())
+        Ok(rest)
     }
+}
+
+/// The named records: tasks on their own, then bundles.
+fn records_of(named: &Waiting) -> impl Iterator<Item = PendingRecord> {
+    let tasks = named.tasks.ids().iter().copied().map(PendingRecord::Task);
+    tasks.chain(named.bundles.keys().copied().map(PendingRecord::Bundle))
+}
+
+/// These of the named records.
+fn those(named: &Waiting, records: &[PendingRecord]) -> Waiting {
+    let bundle = |id: Uuid| Some((id, *named.bundles.get(&id)?));
+    let bundles = records.iter().filter_map(PendingRecord::bundle).filter_map(bundle).collect();
+    Waiting { bundles, ..Waiting::alone(records.iter().filter_map(PendingRecord::task)) }
 }
 
 /// How many of these records are looked at with one read: as many as one has bundles for, with the tasks between them.

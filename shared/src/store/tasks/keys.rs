@@ -64,8 +64,11 @@ const OWNER: &str = "owner";
 /// The owner failed and released it.
 const RELEASED: &str = "released";
 
-/// Attributes that must be unchanged for a key to change: it still has this owner.
+/// Attributes that must be unchanged for a key to be released: it still has this owner.
 const SAME_OWNER: [&str; 2] = [ID, OWNER];
+/// Attributes that must be unchanged for a key to be handed on: it is as it was read. A task may take its own key again, and release
+/// it again.
+const AS_READ: [&str; 3] = [ID, OWNER, TTL];
 
 /// A key's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +103,7 @@ impl KeyRecord {
     fn holding(&self, now: Timestamp) -> Holding {
         // A deployment adds the same time to both.
         let until = self.ttl.unwrap_or_default().saturating_sub((KEY_RETENTION - RETENTION).as_secs());
-        Holding { owner: self.owner, released: self.released, old: until < now.seconds() }
+        Holding { owner: self.owner, released: self.released, old: until < now.seconds(), ttl: self.ttl }
     }
 }
 
@@ -122,21 +125,23 @@ pub struct Holding {
     pub released: bool,
     /// Whether it was taken longer ago than a claimed task is remembered.
     pub old: bool,
+    /// When its record expires, in epoch seconds.
+    pub ttl: Option<u64>,
 }
 
 impl Holding {
-    fn taken(owner: TaskId) -> Self {
-        Self { owner, released: false, old: false }
+    fn taken(owner: TaskId, ttl: Option<u64>) -> Self {
+        Self { owner, released: false, old: false, ttl }
     }
 }
 
-/// A key that goes from one task to another.
+/// A key that goes from one task to another, or to the task that had it last.
 #[derive(Clone, Debug)]
 pub struct Takeover {
     /// The key.
     pub key: Key,
-    /// The task that has it.
-    pub from: TaskId,
+    /// Who has it, as it was read.
+    pub from: Holding,
     /// The task that is to have it.
     pub to: TaskId,
 }
@@ -156,7 +161,7 @@ impl Tasks {
         for claim in claims {
             let id = claim.key.record_id();
             if !first.contains_key(&id) {
-                first.insert(id.clone(), Holding::taken(claim.owner));
+                first.insert(id.clone(), Holding::taken(claim.owner, ttl));
                 wanted.push(KeyRecord { id, owner: claim.owner, released: false, ttl });
             }
         }
@@ -169,7 +174,7 @@ impl Tasks {
             first.insert(record.id, holding);
         }
         let holding = |claim: &KeyRequest| first.get(&claim.key.record_id()).copied();
-        Ok(claims.iter().map(|claim| holding(claim).unwrap_or(Holding::taken(claim.owner))).collect())
+        Ok(claims.iter().map(|claim| holding(claim).unwrap_or(Holding::taken(claim.owner, ttl))).collect())
     }
 
     /// The task that has a key, or had it last.
@@ -181,20 +186,21 @@ impl Tasks {
         Ok(items.first().map(KeyRecord::decode).transpose()?.map(|record| record.owner))
     }
 
-    /// Hands keys on, each on condition that its owner is unchanged, so that a task that lost a key never gets it back. Each
-    /// key may be named once.
+    /// Hands keys on, each on condition that it is as it was read, so that a task that lost a key never gets it back, and a late
+    /// write takes no key that was released since. Each key may be named once.
     ///
     /// # Errors
     /// The table cannot be written.
     pub(crate) async fn take_over(&self, takeovers: &[Takeover]) -> Result<(), StoreError> {
         let ttl = Some(self.table.expires(KEY_RETENTION).seconds());
         let takeover = |taken: &Takeover| {
-            let before = KeyRecord { id: taken.key.record_id(), owner: taken.from, released: true, ttl: None };
+            let Takeover { key, from, .. } = taken;
+            let before = KeyRecord { id: key.record_id(), owner: from.owner, released: true, ttl: from.ttl };
             let after = KeyRecord { owner: taken.to, released: false, ttl, ..before.clone() };
             (before.encode(), after.encode())
         };
         let takeovers = takeovers.iter().map(takeover).collect();
-        self.table.change_each("taking keys over", &SAME_OWNER, takeovers).await.map(|_| ())
+        self.table.change_each("taking keys over", &AS_READ, takeovers).await.map(|_| ())
     }
 
     /// Releases the keys of tasks that failed, each on condition that the task still has it. Releasing one again changes

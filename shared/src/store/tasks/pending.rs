@@ -33,6 +33,15 @@ pub enum PendingRecord {
 }
 
 impl PendingRecord {
+    /// The task, if it is one on its own.
+    #[must_use]
+    pub fn task(&self) -> Option<TaskId> {
+        match self {
+            Self::Task(id) => Some(*id),
+            Self::Bundle(_) => None,
+        }
+    }
+
     /// The bundle, if it is one.
     #[must_use]
     pub fn bundle(&self) -> Option<Uuid> {

@@ -16,9 +16,9 @@ const TASKS: &str = "tasks";
 /// The note of a request under an idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestNote {
-    /// A digest of all its tasks.
+    /// A digest of all its tasks, or of all fan-outs that it opens.
     pub digest: Uuid,
-    /// How many tasks it has.
+    /// How many of them it has.
     pub tasks: u64,
 }
 
@@ -44,7 +44,7 @@ impl Tasks {
     ///
     /// # Errors
     /// The table cannot be read or written, or a record is corrupt.
-    pub(crate) async fn note_request(&self, request_id: &str, note: RequestNote) -> Result<RequestNote, StoreError> {
+    pub async fn note_request(&self, request_id: &str, note: RequestNote) -> Result<RequestNote, StoreError> {
         let id = format!("request:{}", derived::request(request_id));
         for _ in 0..CONTENTION_TRIES_MAX {
             let item = note.encode(&id, self.table.expires(REQUEST_RETENTION));

@@ -161,3 +161,35 @@ impl OpenRequest {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// The digest of a request that opens several fan-outs is stored, and is made of such texts. A version that writes
+    /// another text for the same request refuses its repetition. So a new field is left out where it is not given.
+    #[test]
+    fn its_text_stays_what_it_is() {
+        let fields = [
+            r#""mode":"estimated","items":2,"seal":true,"user_key":"order 4711""#,
+            r#""notify":{"queue":"notices"},"notify_on":{"ends":["succeeded","failed"],"progress":["9.50%","50%"]}"#,
+            r#""tolerated_failures":"5%","idle_limit":{"open":"1h","sealed":"1m 30s"}"#,
+            r#""parent":"01890000-0000-7000-8000-000000000001:01890000-0000-7000-8000-000000000002:7""#,
+            concat!(
+                r#""then":{"id":"01890000-0000-7000-8000-000000000001:01890000-0000-7000-8000-000000000002:8","#,
+                r#""kind":"report","content":{"depot":"117"},"results":true}"#
+            ),
+            r#""tasks":[{"kind":"parcel","content":{"depot":"117","order":null,"weight":1.5}}]"#,
+            concat!(
+                r#""producer":{"source":{"s3":{"bucket":"rows","keys":["b","a"],"format":"csv","kind":"parcel"}},"#,
+                r#""partitions":4,"key":"content.order","tolerated_bad_rows":3}"#
+            ),
+        ];
+        let given = format!("{{{}}}", fields.join(","));
+        for text in [given.as_str(), r#"{"items":0,"seal":false}"#] {
+            let request: OpenRequest = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&request).unwrap(), text);
+        }
+    }
+}

@@ -1,8 +1,17 @@
 //! Dead letters are moved back to the queues of their steps: none is lost, whichever request fails.
 
+use std::collections::BTreeSet;
+use std::future::ready;
+use std::sync::Arc;
+
 use fanfold::control::{DeadLetterError, DeadLetters, DeadQueue, Redriven};
-use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, policy};
-use serde_json::json;
+use fanfold::limits::MESSAGE_BYTES_MAX;
+use fanfold::messages::RegisterMessage;
+use fanfold_local::{Fate, Interceptor, ServiceAnswer, ServiceRequest};
+use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, deaths, policy};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
 
 fn letters(stack: &TestStack) -> DeadLetters {
     DeadLetters::from_environment(stack.surroundings()).unwrap()
@@ -78,6 +87,105 @@ async fn tasks_of_a_letter_that_are_stored_are_not_stored_again() {
     stack.drain().await;
     assert_eq!(stack.api.seen().iter().map(|seen| seen.call.members.len()).sum::<usize>(), 1);
     assert!(matches!(letters(&stack).redrive("api").await, Err(DeadLetterError::UnknownStep(_))));
+}
+
+/// The tasks of a letter that is larger than a message may be once they have ids.
+const MANY: usize = 3_000;
+
+fn large() -> Value {
+    let task = |n: usize| json!({"kind": "parcel", "content": {"depot": "117", "order": format!("ORD-{n}")}});
+    let letter = json!({"tasks": (0..MANY).map(task).collect::<Vec<_>>()});
+    assert!(letter.to_string().len() < MESSAGE_BYTES_MAX);
+    letter
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_that_ids_make_too_large_is_moved_in_parts() {
+    let stack = TestStack::with(json!({"linger": 0, "max_batch": 1_000})).await;
+    bury(&stack, QueueName::Register, &large()).await;
+    let redriven = letters(&stack).redrive("register").await.unwrap();
+    assert_eq!(redriven, Redriven { moved: 1, ..Redriven::default() });
+    assert_eq!(stack.backlog().await, 2);
+    assert_eq!(count(&letters(&stack).list().await.unwrap(), "register"), 0);
+    stack.drain().await;
+    assert_eq!(stack.api.seen().iter().map(|seen| seen.call.members.len()).sum::<usize>(), MANY);
+}
+
+/// A worker dies at each request of this, also between two parts. Each task has the same id in whatever is sent.
+async fn moved_in_parts(crash: Crash) -> Option<String> {
+    let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash.waiting()).await;
+    bury(&stack, QueueName::Register, &large()).await;
+    stack.crash.begin();
+    let letters = letters(&stack);
+    for _ in 0..2 {
+        stack.insist(async || letters.redrive("register").await).await;
+        // What a dead worker had taken is visible again.
+        tokio::time::sleep(std::time::Duration::from_secs(61)).await;
+    }
+    assert_eq!(count(&stack.insist(async || letters.list().await).await, "register"), 0);
+    let mut ids = BTreeSet::new();
+    for delivery in stack.take(QueueName::Register).await {
+        let message: RegisterMessage = serde_json::from_str(&delivery.body).unwrap();
+        ids.extend(message.tasks().into_iter().map(|task| task.id.unwrap()));
+    }
+    assert_eq!(ids.len(), MANY);
+    stack.crash.struck()
+}
+
+deaths!(
+    moved_in_parts,
+    4,
+    a_letter_in_parts_dies_before_a_request: Before,
+    a_letter_in_parts_dies_after_a_request: After,
+    a_letter_in_parts_loses_an_answer: AnswerLost,
+);
+
+/// What cannot be read is moved as it is, if SQS takes it.
+#[tokio::test(start_paused = true)]
+async fn a_large_letter_that_cannot_be_read_is_moved() {
+    let stack = TestStack::with(json!({})).await;
+    bury(&stack, QueueName::Register, &json!("x".repeat(MESSAGE_BYTES_MAX))).await;
+    let redriven = letters(&stack).redrive("register").await.unwrap();
+    assert_eq!(redriven, Redriven { moved: 1, ..Redriven::default() });
+    assert_eq!(stack.take(QueueName::Register).await.len(), 1);
+}
+
+/// SQS answers each message that is larger than it may be with this error.
+#[derive(Debug)]
+struct Answers(&'static str);
+
+impl Interceptor for Answers {
+    fn before<'a>(&'a self, call: &'a ServiceRequest) -> BoxFuture<'a, Fate> {
+        let meets = call.operation == "SendMessageBatch" && call.body.len() > MESSAGE_BYTES_MAX;
+        let answer = || Fate::Answered(ServiceAnswer::error(400, self.0, "it is refused"));
+        ready(if meets { answer() } else { Fate::Pass }).boxed()
+    }
+}
+
+/// One that is too large stays, and the others are moved. What SQS says for another reason is no fault of the letter.
+#[tokio::test(start_paused = true)]
+async fn a_letter_that_is_too_large_stays() {
+    for (kind, stays) in [
+        ("com.amazonaws.sqs#BatchRequestTooLong", true),
+        ("InvalidParameterValue", true),
+        ("InvalidMessageContents", true),
+        ("AccessDeniedException", false),
+        ("com.amazonaws.sqs#KmsAccessDenied", false),
+        ("com.amazonaws.sqs#KmsThrottled", false),
+    ] {
+        let crash = Crash::meeting(Arc::new(Answers(kind)));
+        let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash).await;
+        bury(&stack, QueueName::Register, &json!("x".repeat(MESSAGE_BYTES_MAX))).await;
+        bury(&stack, QueueName::Register, &json!({"kind": "parcel", "content": {"depot": "117"}})).await;
+        match letters(&stack).redrive("register").await {
+            Ok(redriven) => {
+                assert!(stays, "{kind}");
+                assert_eq!(redriven, Redriven { moved: 1, refused: 1, ..Redriven::default() });
+                assert_eq!(count(&letters(&stack).list().await.unwrap(), "register"), 1);
+            }
+            Err(error) => assert!(!stays && matches!(error, DeadLetterError::Service { .. }), "{kind}: {error}"),
+        }
+    }
 }
 
 /// Counts are not idempotent, and a letter may be moved twice.

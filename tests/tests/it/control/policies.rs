@@ -1,12 +1,43 @@
 //! A pause and the policies of what it holds: changed, deleted, stored anew, and stored later.
 
+use std::sync::{Arc, Mutex};
+
 use fanfold::control::Scope;
 use fanfold::limits::SWITCHES_PER_KIND_MAX;
 use fanfold::store::policies::{Policies, SwitchError};
-use fanfold_tests::{TestStack, policy};
-use serde_json::json;
+use fanfold_local::{Fate, Interceptor, ServiceRequest};
+use fanfold_tests::{Crash, ScriptedApi, TestStack, policy};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
 
 use super::{drain, kind, lose_all, pause, resume, settled, target};
+
+/// The scans of the table of policies.
+#[derive(Debug, Default)]
+struct Scans(Mutex<Vec<Value>>);
+
+impl Interceptor for Scans {
+    fn before<'a>(&'a self, call: &'a ServiceRequest) -> BoxFuture<'a, Fate> {
+        if call.operation == "Scan" {
+            let scan: Value = serde_json::from_slice(&call.body).unwrap();
+            self.0.lock().unwrap().extend(Some(scan).filter(|scan| scan["TableName"] == "PoliciesTable"));
+        }
+        async { Fate::Pass }.boxed()
+    }
+}
+
+/// The engine's scans are consistent, whatever they ask for; DynamoDB's are if they ask for it.
+#[tokio::test(start_paused = true)]
+async fn switches_and_policies_are_read_as_they_are_now() {
+    let scans = Arc::new(Scans::default());
+    let crash = Crash::meeting(Arc::<Scans>::clone(&scans));
+    let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash).await;
+    stack.control.switchboard().await.unwrap();
+    stack.sweep_now().await;
+    let scans = scans.0.lock().unwrap();
+    assert!(scans.len() == 3 && scans.iter().all(|scan| scan["ConsistentRead"] == true), "{scans:?}");
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_stays_paused_when_its_policy_changes() {

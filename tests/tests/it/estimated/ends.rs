@@ -5,8 +5,9 @@ use std::time::Duration;
 use fanfold::policy::Span;
 use fanfold::store::fanouts::{FanoutState, IdleLimit, Tolerance};
 use fanfold::tracking::{OpenRequest, TrackingError};
-use fanfold_tests::TestStack;
+use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, policy};
 use futures::future::join_all;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::{beginning, counted, open, stack, stands};
@@ -177,4 +178,26 @@ async fn an_add_beside_the_last_count_counts_or_is_refused() {
         ended_once(&stack, fanout, seed).await;
     }
     assert_eq!(accepted.len(), 2, "both happened");
+}
+
+/// A failure is counted after the worker that cancels has read the header, and before it writes it.
+#[tokio::test(start_paused = true)]
+async fn one_that_ends_beside_a_failure_leaves_the_index_of_the_sweep() {
+    // The second request of the worker is late.
+    let crash = Crash::new(2, Moment::Late(Duration::from_secs(2))).waiting();
+    let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash).await;
+    let fanout = open(&stack, OpenRequest { notify: None, ..tolerating(Tolerance::Count(5), 9, false) }).await;
+    stack.crash.begin();
+    let failure = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        counted(&stack, fanout, [0, 0, 1]).await.unwrap()
+    };
+    let (cancelled, failed) = futures::join!(stack.tracking.cancel(fanout), failure);
+    assert_eq!((cancelled.unwrap().state, failed.state), (FanoutState::Cancelled, FanoutState::Open));
+    let listed = async || stack.scan("FanoutsTable").await.iter().any(|record| record.contains_key("ending"));
+    let end = stack.header(fanout).await;
+    assert!(end.ended() && end.failures == 1 && !end.ending(), "{end:?}");
+    assert!(listed().await);
+    stack.sweep().await;
+    assert!(!listed().await);
 }

@@ -1,10 +1,15 @@
 //! Batches that wait on for enough members.
 
+use std::future::ready;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fanfold::ids::TaskId;
 use fanfold::limits::POLICY_CACHE_MAX;
+use fanfold_local::{Fate, Interceptor, ServiceAnswer, ServiceRequest};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, changed, deaths, policy};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{assert_batched, calls, heal, parcel, register, register_each};
@@ -111,6 +116,85 @@ async fn tasks_of_other_batches_do_not_count() {
     assert_batched(&stack, &[tasks.clone(), others.clone()].concat()).await;
     stack.drain().await;
     stack.assert_settled(&[tasks, others].concat(), 8).await;
+}
+
+/// An index that lags behind: what it showed the last two times, it shows beside what it shows now. A leader may look
+/// twice.
+#[derive(Debug, Default)]
+struct Lags(Mutex<[Vec<Value>; 2]>);
+
+impl Interceptor for Lags {
+    fn after<'a>(&'a self, call: &'a ServiceRequest, answer: &'a ServiceAnswer) -> BoxFuture<'a, Fate> {
+        if call.operation != "Query" {
+            return ready(Fate::Pass).boxed();
+        }
+        let mut body: Value = serde_json::from_slice(&answer.body).unwrap();
+        let now = body["Items"].as_array().unwrap().clone();
+        let mut before = self.0.lock().unwrap();
+        let mut shown: Vec<Value> = Vec::new();
+        for item in before.iter().flatten().chain(&now) {
+            if !shown.contains(item) {
+                shown.push(item.clone());
+            }
+        }
+        let last = std::mem::take(&mut before[1]);
+        *before = [last, now];
+        body["Items"] = shown.into();
+        ready(Fate::Answered(ServiceAnswer { status: answer.status, body: body.to_string().into() })).boxed()
+    }
+}
+
+/// The index may show tasks for a while that batches have claimed.
+#[tokio::test(start_paused = true)]
+async fn tasks_that_the_index_still_shows_do_not_count() {
+    let lags = Crash::meeting(Arc::new(Lags::default()));
+    let stack = TestStack::new(policy(enough(json!({"linger": 0}))), ScriptedApi::always_succeeds(), lags).await;
+    let single = |n: usize| vec![parcel(json!({"n": n}))];
+    let mut tasks = register_each(&stack, "five", (0..5).flat_map(single).collect()).await;
+    stack.seconds(12).await;
+    assert_batched(&stack, &tasks).await;
+    let sixth = register(&stack, "sixth", single(5)).await;
+    stack.seconds(30).await;
+    assert_eq!((stack.claimed(&sixth).await, stack.api.seen().len()), (0, 1));
+    stack.drain().await;
+    tasks.extend(sixth);
+    stack.assert_settled(&tasks, 8).await;
+}
+
+/// The strongly consistent reads.
+#[derive(Debug, Default)]
+struct Reads(Mutex<Vec<String>>);
+
+impl Interceptor for Reads {
+    fn before<'a>(&'a self, call: &'a ServiceRequest) -> BoxFuture<'a, Fate> {
+        let body = String::from_utf8_lossy(&call.body);
+        if call.operation == "BatchGetItem" && body.contains(r#""ConsistentRead":true"#) {
+            self.0.lock().unwrap().push(body.into_owned());
+        }
+        ready(Fate::Pass).boxed()
+    }
+}
+
+/// Each task that is read is charged for: what the index shows is read only if it seems to be enough.
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_not_read_at_each_look() {
+    let reads = Arc::new(Reads::default());
+    let crash = Crash::meeting(Arc::<Reads>::clone(&reads));
+    let stack = TestStack::new(policy(enough(json!({"linger": 0}))), ScriptedApi::always_succeeds(), crash).await;
+    let is_read = |id: &TaskId| reads.0.lock().unwrap().iter().any(|read| read.contains(&id.to_string()));
+    let mut tasks = parcels(&stack, "first", 1).await;
+    stack.seconds(12).await;
+    reads.0.lock().unwrap().clear();
+    for n in 1..4 {
+        tasks.extend(parcels(&stack, &format!("next-{n}"), 1).await);
+        stack.seconds(12).await;
+    }
+    assert!(is_read(&tasks[1]), "its message names it");
+    assert!(!is_read(&tasks[0]), "there are too few in any case");
+    tasks.extend(parcels(&stack, "fifth", 1).await);
+    stack.seconds(12).await;
+    assert_batched(&stack, &tasks).await;
+    assert!(is_read(&tasks[0]));
 }
 
 /// The leader's message names tasks that were cancelled since.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use fanfold::messages::ElectMessage;
 use fanfold::waiting::Waiting;
 use fanfold_batch_api::Answer;
-use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, message, policy};
-use serde_json::json;
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, changed, message, policy};
+use serde_json::{Value, json};
 
 use super::lane;
 
@@ -99,6 +99,29 @@ async fn requests_of_a_lane(tasks: usize) -> u64 {
     stack.drain().await;
     assert_eq!(stack.claimed(&ids).await, tasks);
     requests(&stack)
+}
+
+/// Read units that it takes to form and call the batches of a lane, of which many may be in flight.
+async fn reads_of_a_lane(changes: &Value, tasks: usize) -> f64 {
+    let stack = TestStack::with(changed(json!({"max_batch": 20, "max_in_flight": 1_000}), changes.clone())).await;
+    let mut ids = Vec::new();
+    for from in (0..tasks).step_by(500) {
+        ids.extend(stack.register_orders("117", from..from + 500).await);
+    }
+    let before = stack.usage().read_units;
+    stack.drain().await;
+    let reads = stack.usage().read_units - before;
+    assert_eq!(stack.claimed(&ids).await, tasks);
+    reads
+}
+
+/// A leader must not read all that it leaves for the next one: reads would grow with the square of the lane.
+#[tokio::test(start_paused = true)]
+async fn reads_of_a_lane_grow_with_its_tasks() {
+    for changes in [json!({}), json!({"min_batch": 2, "min_batch_wait": 5})] {
+        let (small, large) = (reads_of_a_lane(&changes, 1_000).await, reads_of_a_lane(&changes, 8_000).await);
+        assert!(large < small * 10.0, "{changes}: 1,000 tasks take {small} read units, 8,000 take {large}");
+    }
 }
 
 /// Losers must not read their tasks at every try: requests would grow with the square of the lane.

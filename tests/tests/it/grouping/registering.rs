@@ -3,7 +3,7 @@
 use fanfold::delivery::Delivery;
 use fanfold::ids::TaskId;
 use fanfold::messages::TaskRequest;
-use fanfold::store::tasks::{Found, Key, KeyRequest};
+use fanfold::store::tasks::{Found, Key, KeyRequest, Search};
 use fanfold::waiting::Waiting;
 use fanfold_register::Registration;
 use fanfold_tests::{QueueName, TestStack, delivery, order, policy};
@@ -109,7 +109,8 @@ async fn a_request_with_a_bad_task_stores_nothing() {
     let error = stack.register.register(vec![order(None, "117", 1), bad], "a").await.unwrap_err();
     assert!(error.to_string().contains("tasks[1].target"), "{error}");
     assert_eq!(stack.backlog().await, 0);
-    let found = stack.tasks.find(&"parcel:0:117".parse().unwrap(), &Waiting::default(), 10, false).await.unwrap();
+    let search = Search { enough: 10, by_rank: false, counts: false };
+    let found = stack.tasks.find(&lane("parcel:0:117"), &Waiting::default(), search).await.unwrap();
     assert_eq!(found, Found::default());
 }
 

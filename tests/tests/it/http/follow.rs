@@ -73,3 +73,21 @@ async fn what_cannot_follow_is_refused_with_its_field() {
     server.post("/fanouts", then(json!({}))).await.problem(422, "invalid_follow");
     assert_eq!(server.post_once("/fanouts", "k", then(json!({}))).await.ok(201)["id"], first["id"]);
 }
+
+/// A parent under which no fan-out is opened may be idle no longer than before.
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_leaves_its_parent_as_it_is() {
+    let server = Server::start().await;
+    let (id, items) = root(&server).await;
+    let fanout: uuid::Uuid = id.parse().unwrap();
+    let marked = async || server.stack.header(fanout).await.inline.unwrap().children;
+    let child = json!({"items": 1, "parent": items[0]});
+    let bad = json!({"tasks": [{"kind": "nothing", "content": 1}], "parent": items[0]});
+    server.post("/fanouts", bad.clone()).await.problem(422, "invalid_tasks");
+    server.post("/fanouts/open", json!({"fanouts": [child, bad]})).await.problem(422, "invalid_tasks");
+    server.post_once("/fanouts", "k", json!({"items": 1})).await.ok(201);
+    server.post_once("/fanouts", "k", child.clone()).await.problem(422, "idempotency_key_reused");
+    assert!(!marked().await);
+    server.post("/fanouts", child).await.ok(201);
+    assert!(marked().await);
+}

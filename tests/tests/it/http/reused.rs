@@ -68,9 +68,31 @@ async fn a_used_key_registers_no_other_tasks() {
     assert_eq!(batched, 3, "nothing of what was refused was stored");
 }
 
+/// Each fan-out of a request has an id of its own, so others would be opened beside those of the first request.
+#[tokio::test(start_paused = true)]
+async fn a_used_key_opens_no_other_fanouts() {
+    let server = Server::start().await;
+    let fanout = |number: &usize| json!({"tasks": orders([*number])});
+    let request = |numbers: &[usize]| json!({"fanouts": numbers.iter().map(fanout).collect::<Vec<_>>()});
+    let first = server.post_once("/fanouts/open", "k", request(&[0])).await.ok(201);
+    for others in [&[1][..], &[1, 2], &[0, 1]] {
+        let reply = server.post_once("/fanouts/open", "k", request(others)).await;
+        assert!(reply.problem(422, "idempotency_key_reused").0.contains("`fanouts`"), "{others:?}");
+    }
+    server.stack.rest().await;
+    assert_eq!(server.get("/fanouts").await.ok(200)["fanouts"].as_array().unwrap().len(), 1);
+    assert_eq!(server.stack.api.seen().iter().map(|seen| seen.call.members.len()).sum::<usize>(), 1);
+    let again = server.post_once("/fanouts/open", "k", request(&[0])).await.ok(201);
+    assert_eq!(again["fanouts"][0]["id"], first["fanouts"][0]["id"]);
+    server.post_once("/fanouts/open", "k", request(&[0, 0])).await.problem(422, "idempotency_key_reused");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_key_is_used_only_by_what_was_valid() {
     let server = Server::start().await;
+    let nothing = json!({"fanouts": [{"tasks": [{"kind": "letter", "content": 1}]}]});
+    server.post_once("/fanouts/open", "k", nothing).await.problem(422, "invalid_tasks");
+    server.post_once("/fanouts/open", "k", json!({"fanouts": [{"items": 1}]})).await.ok(201);
     let mut tasks = orders(0..3);
     tasks[1]["kind"] = json!("letter");
     server.post_once("/tasks", "k", json!({"tasks": tasks})).await.problem(422, "invalid_tasks");

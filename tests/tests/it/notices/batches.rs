@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fanfold::ids::TaskId;
 use fanfold::limits::CLOSING_MAX;
-use fanfold::notice::Event;
+use fanfold::notice::{Event, Notice};
 use fanfold::store::batches::Batch;
 use fanfold::store::places::{Party, Place, Places};
 use fanfold_batch_api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
@@ -20,9 +20,18 @@ async fn failing(tasks: usize) -> (TestStack, Batch) {
 
 /// The same with notices to there.
 pub(super) async fn failing_to(tasks: usize, notify: Value) -> (TestStack, Batch) {
-    let script = |call: &Call| -> Result<Answer, CallError> {
+    failing_with(tasks, notify, |n| format!("{} {}", n % 20, "x".repeat(200))).await
+}
+
+/// The same with these errors, by the positions of members.
+async fn failing_with(
+    tasks: usize,
+    notify: Value,
+    error: impl Fn(usize) -> String + Send + Sync + 'static,
+) -> (TestStack, Batch) {
+    let script = move |call: &Call| -> Result<Answer, CallError> {
         let failed = |(n, member): (usize, &fanfold_batch_api::CallMember)| {
-            let error = Some(format!("{} {}", n % 20, "x".repeat(200)));
+            let error = Some(error(n));
             MemberAnswer { error, ..MemberAnswer::new(member.id, MemberOutcome::Failed) }
         };
         Ok(Answer::Members(call.members.iter().enumerate().map(failed).collect()))
@@ -80,6 +89,25 @@ async fn a_part_that_was_delivered_is_not_sent_again() {
     }
     let notice = stack.batches.get(batch.id).await.unwrap().unwrap().notice;
     assert_eq!((notice.delivered.is_some(), notice.tries as usize), (true, by_notice.len() + 1));
+    stack.assert_locks_free().await;
+}
+
+/// A queue takes this character only as an escape, which is twice as long.
+#[tokio::test(start_paused = true)]
+async fn errors_that_a_queue_takes_only_escaped_are_reported_in_as_many_parts_as_that_needs() {
+    let error = "\u{ffff}".repeat(170);
+    let said = error.clone();
+    let (stack, batch) = failing_with(400, json!({"queue": "notices"}), move |_| said.clone()).await;
+    stack.drain().await;
+    let mut reported = BTreeMap::new();
+    for delivery in stack.take(QueueName::Notices).await {
+        let notice: Notice = serde_json::from_str(&delivery.body).unwrap();
+        let Event::TasksFailed(failed) = notice.event else { panic!("of failures") };
+        reported.extend(failed.failures.into_iter().map(|failure| (failure.id, failure.error)));
+    }
+    assert_eq!((reported.len(), batch.members.len()), (400, 400));
+    assert!(reported.values().all(|reported| *reported == error));
+    assert!(stack.dead(QueueName::Notify).await.is_empty());
     stack.assert_locks_free().await;
 }
 

@@ -87,6 +87,7 @@ async fn rows_are_shared_out_by_one_key_though_the_policy_changes() {
         for it in partitions(&stack, id).await {
             let error = it.error.unwrap();
             assert!(it.state == PartitionState::Failed && error.contains("the `key` of policy `parcel`"), "{error}");
+            assert!(error.contains("were shared out among its partitions; put it back until"), "{error}");
         }
         stack.put_policy(policy(first)).await;
         stack.pass_time(Duration::from_secs(10)).await;

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::TaskRequest;
-use fanfold::producing::{Corrected, ReissueError, ReissueRequest};
+use fanfold::producing::{Corrected, ReissueError, ReissuePlace, ReissueRequest, Sifted};
+use fanfold::store::producers::KeptPage;
+use fanfold::tracking::ItemCursor;
 use fanfold_batch_api::{Answer, MemberAnswer, MemberOutcome};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, deaths, policy};
 use serde_json::{Value, json};
@@ -138,8 +140,42 @@ async fn what_it_left_is_reissued_as_it_was() {
     assert!(matches!(done, Err(ReissueError::Reissued { latest, .. }) if latest == rest), "{done:?}");
 }
 
+/// Users may add items of their own to a reissue. These say nothing of how far its producer has come, also if a worker has written
+/// the next page down, and died before it added its items.
+#[tokio::test(start_paused = true)]
+async fn items_of_the_users_own_do_not_count_as_taken_on() {
+    for written in [false, true] {
+        let (stack, old, ids) = failed(Crash::never()).await;
+        let calls = stack.api.seen().len();
+        let first = try_reissue(&stack, old, &ReissueRequest::default(), "first").await.unwrap();
+        one_page(&stack, first).await;
+        stack.add(first, 5, "own").await;
+        stack.drain().await;
+        if written {
+            write_page(&stack, old, first, &ids).await;
+        }
+        cut_short(&stack, first).await;
+        try_reissue(&stack, old, &ReissueRequest::default(), "rest").await.unwrap();
+        stack.rest().await;
+        let called = called(&stack, calls);
+        assert_eq!(called.keys().cloned().collect::<BTreeSet<_>>(), orders(0..ITEMS), "written: {written}");
+        assert!(called.values().all(|calls| calls.len() == 1), "{called:?}");
+    }
+}
+
+/// Writes the next page of a reissue down.
+async fn write_page(stack: &TestStack, old: Uuid, new: Uuid, ids: &[ItemId]) {
+    let at = stack.producing.producers.get(new, 0).await.unwrap().unwrap();
+    let sorted = in_order(stack, old, ids).await;
+    let items = &sorted[at.rows as usize..][..3];
+    let tasks = items.iter().map(|id| TaskRequest { id: None, ..large(*id, number(ids, id)) }).collect();
+    let next = json!(ReissuePlace::Items(ItemCursor::after(&items[2])));
+    let page = KeptPage::new(Sifted { tasks, rows: 3, ..Sifted::default() }, Some(&next)).unwrap();
+    stack.producing.producers.take(&at, page).await.unwrap();
+}
+
 /// Lets the producer register one page.
-async fn one_page(stack: &TestStack, fanout: Uuid) {
+pub(crate) async fn one_page(stack: &TestStack, fanout: Uuid) {
     let messages = stack.take(QueueName::Produce).await;
     let step = stack.produce.clone();
     let work = tokio::spawn(async move { fanfold::delivery::Step::deliver(&*step, messages).await });

@@ -105,6 +105,6 @@ async fn open_several(
 ) -> Result<(StatusCode, Json<OpenedSeveral>), Problem> {
     let key = key.as_ref().map(IdempotencyKey::as_str);
     let at = |(at, request)| (api.tracking.new_fanout_at(key, at), request);
-    let opened = opening::open_several(&api, request.fanouts.into_iter().enumerate().map(at).collect()).await?;
+    let opened = opening::open_several(&api, request.fanouts.into_iter().enumerate().map(at).collect(), key).await?;
     Ok((StatusCode::CREATED, Json(OpenedSeveral { fanouts: opened.into_iter().map(Opened::from).collect() })))
 }

@@ -1,10 +1,12 @@
 //! How fan-outs are opened: all are checked, then opened, then the tasks that they are opened with are registered together.
 
+use fanfold::ids::derived;
 use fanfold::limits::{ACKS_AT_ONCE_MAX, FANOUTS_PER_REQUEST_MAX, TASKS_PER_REQUEST_MAX};
 use fanfold::policy::{FieldError, PolicyError};
 use fanfold::registering::{RegisterError, TaskFault};
 use fanfold::store::fanouts::Fanout;
-use fanfold::tracking::{NewFanout, OpenRequest, Opened};
+use fanfold::store::tasks::RequestNote;
+use fanfold::tracking::{NewFanout, OpenRequest, Opened, TrackingError};
 use fanfold_http::{Code, Problem};
 use futures::{StreamExt, TryStreamExt, stream};
 
@@ -23,8 +25,9 @@ pub(super) async fn open(api: &Api, request: ToOpen) -> Result<Opened, Problem> 
     Ok(opened)
 }
 
-/// Opens fan-outs, in their order. All are checked before the first is opened.
-pub(super) async fn open_several(api: &Api, requests: Vec<ToOpen>) -> Result<Vec<Opened>, Problem> {
+/// Opens fan-outs, in their order. All are checked before the first is opened. `key`: the idempotency key, from which their
+/// ids follow.
+pub(super) async fn open_several(api: &Api, requests: Vec<ToOpen>, key: Option<&str>) -> Result<Vec<Opened>, Problem> {
     check_counts(&requests)?;
     let checks = requests
         .iter()
@@ -32,6 +35,9 @@ pub(super) async fn open_several(api: &Api, requests: Vec<ToOpen>) -> Result<Vec
         .map(|(at, request)| async move { check(api, request).await.map_err(|problem| problem.within(&place(at))) });
     stream::iter(checks.collect::<Vec<_>>()).buffered(ACKS_AT_ONCE_MAX).try_collect::<()>().await?;
     check_tasks(api, &requests, |at| format!("{}.", place(at))).await?;
+    if let Some(key) = key {
+        note(api, &requests, key).await?;
+    }
     let begins = requests
         .into_iter()
         .enumerate()
@@ -39,6 +45,25 @@ pub(super) async fn open_several(api: &Api, requests: Vec<ToOpen>) -> Result<Vec
     let opened: Vec<Opened> = stream::iter(begins.collect::<Vec<_>>()).buffered(ACKS_AT_ONCE_MAX).try_collect().await?;
     register(api, &opened).await?;
     Ok(opened)
+}
+
+/// Notes what is asked for under an idempotency key, before the first fan-out is opened. Under a used key, others would be
+/// opened beside those that are there.
+async fn note(api: &Api, requests: &[ToOpen], key: &str) -> Result<(), Problem> {
+    let texts = requests.iter().map(|(_, request)| serde_json::to_string(request)).collect::<Result<Vec<_>, _>>();
+    let texts = texts.map_err(|error| Problem::internal(&error))?;
+    let digest = derived::fanouts_digest(texts.iter().map(String::as_str));
+    let note = RequestNote { digest, tasks: requests.len() as u64 };
+    let first = api.tasks.note_request(&format!("fanouts:{key}"), note).await?;
+    if first == note {
+        return Ok(());
+    }
+    let differs = if first.tasks == note.tasks {
+        "a fan-out of `fanouts` differs".to_owned()
+    } else {
+        format!("`fanouts` had {} fan-outs, now {}", first.tasks, note.tasks)
+    };
+    Err(TrackingError::KeyReused(differs).into())
 }
 
 /// Where a request stands among several.

@@ -1,6 +1,7 @@
 //! A part that failed is fetched again alone, and the task that follows is told of all parts; or only that task is run again.
 
 use super::*;
+use crate::reissues::cut_short::one_page;
 
 /// A customer whose invoices cannot be fetched: the fan-out as it ended.
 async fn failed(server: &Server) -> Value {
@@ -136,4 +137,31 @@ async fn what_cannot_be_told_apart_is_left_out() {
     let content = told(&server, &new);
     let why = content["results_left_out"].as_str().unwrap();
     assert!(why.contains("reissued 1 of 2 items") && content.get("results").is_none(), "{why}");
+}
+
+/// A reissue has taken on three of seven parts, which succeed, when it is cancelled. What it left is reissued.
+#[tokio::test(start_paused = true)]
+async fn what_an_earlier_reissue_took_on_is_not_said_to_have_failed() {
+    let (server, broken) = server(Crash::never()).await;
+    let stack = &server.stack;
+    // So large that three fill a page.
+    let part = json!({"kind": "invoices", "content": {"customer": 2, "padding": "x".repeat(110_000)}});
+    let body = fanfold_tests::changed(gather(2), json!({"tasks": vec![part; 7]}));
+    let opened = server.post("/fanouts", body).await.ok(201);
+    rest(&server).await;
+    broken.store(false, Ordering::Relaxed);
+    let first = server.post(&format!("/fanouts/{}/reissue", id(&opened)), json!({})).await.ok(201);
+    one_page(stack, id(&first).parse().unwrap()).await;
+    stack.drain().await;
+    let path = format!("/fanouts/{}", id(&first));
+    server.delete(&path).await.ok(200);
+    stack.rest().await;
+    stack.minutes(20).await;
+    let cut_short = server.get(&path).await.ok(200);
+    assert_eq!((&cut_short["ended"], &cut_short["succeeded"]), (&json!(true), &json!(3)));
+    let second = reissue(&server, &opened, json!({})).await;
+    assert_eq!((&second["total"], &second["succeeded"]), (&json!(4), &json!(4)));
+    let content = told(&server, &second);
+    let why = content["results_left_out"].as_str().unwrap();
+    assert!(why.contains("an earlier reissue, which was cut short") && content.get("results").is_none(), "{why}");
 }
