@@ -41,7 +41,7 @@ impl Handle {
             return self.continue_from_record(&batch, message.more).await;
         }
         // SQS delays by 15 minutes at most, and by whole seconds.
-        match batch.retry_at.unwrap_or_default().since(self.world.now()) {
+        match batch.not_before().since(self.world.now()) {
             left if left < DELAY_MIN => tokio::time::sleep(left).await,
             left => return self.come_later(&batch, message, left).await,
         }
@@ -58,8 +58,6 @@ impl Handle {
             // When the lane is resumed, the messages of batches whose time has come are sent again.
             return Ok(Afterwards::Waits);
         }
-        // Before the call's time and place are taken, as it may last.
-        let unready = self.caller.prepare(&policy.batch_api).await.err();
         let mut pass = match self.enter(&batch, policy).await? {
             Entry::Pass(pass) => *pass,
             _ if self.nothing_left(&batch).await? => return self.drop_all(message, policy).await,
@@ -71,7 +69,7 @@ impl Handle {
         };
         let begun = self.begin(message, &batch, &terms, &mut pass).await;
         if let Ok(Begun::Attempt(batch, prepared)) = begun {
-            return self.run(&pass, batch, policy, Prepared { unready, ..prepared }, message.more).await;
+            return self.run(&pass, batch, policy, prepared, message.more).await;
         }
         self.release_place(&batch, &pass).await;
         match begun? {
@@ -101,7 +99,10 @@ impl Handle {
             return self.end(batch, policy, EndedAttempt { result, gone, put_off: None }, more).await;
         }
         let (result, made) = match unready {
-            Some(error) => (Err(error), true),
+            Some(error) => {
+                tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the batch API cannot be called");
+                (Err(error), true)
+            }
             None => self.call(&batch, policy, members, &registered).await,
         };
         let result = if batch.dev_session.is_some() { result.map_err(|error| unsent(&error)) } else { result };

@@ -10,6 +10,7 @@ use fanfold::messages::HandleMessage;
 use fanfold::policy::BatchApi;
 use fanfold::store::batches::Batch;
 use fanfold_batch_api::{CallError, CallMember};
+use futures::future::join;
 use serde_json::value::RawValue;
 
 use crate::dev::Terms;
@@ -76,7 +77,8 @@ impl Handle {
         terms: &Terms,
         pass: &mut Pass,
     ) -> Result<Begun, HandleError> {
-        let prepared = self.prepare(batch).await?;
+        let (prepared, ready) = join(self.prepare(batch), self.caller.prepare(&terms.policy.batch_api)).await;
+        let prepared = Prepared { unready: ready.err(), ..prepared? };
         if terms.lease.is_some() && prepared.bytes() > DEV_CALL_BYTES_MAX {
             let limit = DEV_CALL_BYTES_MAX;
             tracing::warn!(batch = %batch.id, limit, "too large for a dev session: the policy's own batch API is called");

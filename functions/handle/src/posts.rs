@@ -54,8 +54,9 @@ impl Handle {
             let policy = self.policies.get(&batch.lane.kind).await?;
             let noted = noted(&batch, attempt, &request.members, self.world.now()).map_err(PostError::Refused)?;
             let Noted { mut after, results, recorded, ignored } = noted;
-            // A worker that recorded these outcomes before may have died before it released keys.
-            let failed = if after == batch { failed_by(&batch, &request.members) } else { Bits::default() };
+            // A worker that recorded these failures before may have died before it released keys.
+            let failed =
+                if after.failed == batch.failed { failed_by(&batch, &request.members) } else { Bits::default() };
             if let Some(policy) = &policy {
                 after.freed = freed(&after, policy);
             }

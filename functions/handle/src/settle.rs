@@ -82,6 +82,7 @@ pub(crate) fn settle_call(
     let open: Vec<usize> = before.iter().copied().filter(is_left).collect();
     let parts = parts(batch, put_off, &judged, &before, &open, pause);
     let (silent, split) = (outcomes.silent(), judged.splits && !open.is_empty());
+    let asked_by_post = batch.again_at.filter(|_| open.iter().any(|slot| again.get(*slot))).unwrap_or_default();
     Settlement {
         freed: freed_of(policy, &outcomes.failed, &batch.dropped, &silent),
         silent,
@@ -93,7 +94,8 @@ pub(crate) fn settle_call(
         last_error: retry.first().map(|retry| shorten(&retry.error, ERROR_BYTES_MAX).into_owned()),
         refused: batch.refused + u32::from(put_off.is_some()),
         refused_since: refused_since(batch, put_off, moment.now),
-        retry_at: (!open.is_empty()).then(|| due(judged.waits, &parts, &open, pause).max(moment.now.plus(asked))),
+        retry_at: (!open.is_empty())
+            .then(|| due(judged.waits, &parts, &open, pause).max(moment.now.plus(asked)).max(asked_by_post)),
         parts,
         split,
     }
@@ -163,7 +165,10 @@ fn give_up(outcomes: &mut Outcomes, members: Vec<Retry>, attempts: u32, put_off:
 /// When a batch may be called again; `pause`: the end of the pause after a failed call; `waits`: all its parts do.
 fn due(waits: bool, parts: &Parts, open: &[usize], pause: Timestamp) -> Timestamp {
     // After a fault that may pass, or if nothing is known of the batch API, the other parts wait, too.
-    if parts.is_empty() || waits { pause } else { parts.due(open) }
+    if parts.is_empty() {
+        return pause;
+    }
+    if waits { pause.max(parts.due(open)) } else { parts.due(open) }
 }
 
 /// Attempts of a batch that count, or of the part of it that was called; this one among them, unless it was put off.

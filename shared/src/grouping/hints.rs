@@ -166,14 +166,15 @@ impl HandleMessage {
             (BatchStatus::Formed, _) => Some((attempt(1), batch.turns.at().max(Some(batch.updated_at))?)),
             // An attempt runs. When its lease ends it is taken for lost, and another worker takes over.
             (BatchStatus::InProgress, Some(lease_until)) => {
-                Some((attempt(batch.attempts), batch.turns.at().max(Some(lease_until))?))
+                let due = lease_until.max(batch.not_before());
+                Some((attempt(batch.attempts), batch.turns.at().max(Some(due))?))
             }
             // It is answered later, by its deadline.
             (BatchStatus::InProgress, None) if batch.later.is_some() => {
                 Some((attempt(batch.attempts), batch.look_at()?))
             }
             (BatchStatus::InProgress, None) => {
-                let due = batch.retry_at.unwrap_or(batch.updated_at);
+                let due = batch.retry_at.unwrap_or(batch.updated_at).max(batch.not_before());
                 Some((attempt(batch.attempts + 1), batch.turns.at().max(Some(due))?))
             }
             // Its acks, notices and the next batch's wake-up are sent again.

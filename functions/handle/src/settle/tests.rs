@@ -349,6 +349,31 @@ fn a_call_that_was_for_several_is_split_although_all_others_have_come() {
 }
 
 #[test]
+fn a_pause_that_was_posted_holds_whatever_the_call_is_answered() {
+    let at = Timestamp(600_000);
+    let come = Batch { failed: Bits::from_iter([0]), again: Bits::from_iter([1]), again_at: Some(at), ..batch(2, 1) };
+    for error in [CallError::for_good("400"), CallError::again("500"), CallError::new(Cause::Silence, "nothing")] {
+        let ended = EndedAttempt { result: Err(error), gone: BTreeSet::new(), put_off: None };
+        let settlement = settle_call(&come, &[0, 1], ended, &policy(3), Moment { now: Timestamp(1_000), random: 0 });
+        assert_eq!(settlement.retry_at, Some(at));
+    }
+}
+
+#[test]
+fn a_part_that_is_next_since_the_others_came_waits_for_its_own_time() {
+    let due = Timestamp(600_000);
+    let parts = Parts::split(&[0, 1], Shows::Fails).after(Shows::Works, &[0, 1], &[0, 1], due);
+    let split = Batch { parts, ..batch(2, 3) };
+    assert_eq!(split.called(), [1]);
+    let come = Batch { succeeded: Bits::from_iter([1]), ..split };
+    for error in [CallError::new(Cause::Status(504), "504"), CallError::new(Cause::Silence, "nothing")] {
+        let ended = EndedAttempt { result: Err(error), gone: BTreeSet::new(), put_off: None };
+        let settlement = settle_call(&come, &[1], ended, &policy(3), Moment { now: Timestamp(1_000), random: 0 });
+        assert_eq!(settlement.retry_at, Some(due));
+    }
+}
+
+#[test]
 fn a_posted_retry_says_nothing_of_an_earlier_call_whose_worker_was_lost() {
     let lost = Batch { attempts: 2, ended: 0, failed: Bits::from_iter([2]), ..open() };
     let settlement = run(&lost, Ok(Answer::Members(Vec::new())));

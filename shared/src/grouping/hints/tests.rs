@@ -51,6 +51,8 @@ fn a_batch_waits_for_the_message_of_its_next_step() {
     assert_eq!(awaited(&batch), Some((1, 5)));
     let batch = Batch { status: BatchStatus::InProgress, attempts: 3, lease_until: Some(Timestamp(40)), ..batch };
     assert_eq!(awaited(&batch), Some((3, 40)), "its worker may be lost");
+    let asked = Batch { again_at: Some(Timestamp(60)), ..batch.clone() };
+    assert_eq!(awaited(&asked), Some((3, 60)), "and a pause was posted for its members");
     let batch = Batch { lease_until: None, retry_at: Some(Timestamp(30)), ..batch };
     assert_eq!(awaited(&batch), Some((4, 30)));
     assert_eq!(awaited(&Batch { retry_at: None, ..batch.clone() }), Some((4, 5)));

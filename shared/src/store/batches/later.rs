@@ -125,6 +125,14 @@ impl Batch {
         Some(later.poll.as_ref().map_or(later.until, |poll| poll.at.min(later.until)))
     }
 
+    /// Before when no call is made, as far as its record says. The part that is next may have become that only since the last
+    /// attempt began, by outcomes that were posted; a pause may have been asked for with these.
+    #[must_use]
+    pub fn not_before(&self) -> Timestamp {
+        let asked = self.retry_at.max(self.again_at).unwrap_or_default();
+        asked.max(self.parts.due(&self.unsettled()))
+    }
+
     /// Whether this is the same attempt, and it has not ended: only outcomes may have come.
     #[must_use]
     pub fn is_same_attempt(&self, other: &Self) -> bool {

@@ -35,6 +35,9 @@ impl Server {
             }
             members.push(said);
         }
+        if dice.chance(3_000) {
+            members.push(json!({"id": left, "outcome": "retry", "retry_after": dice.between(30, 600)}));
+        }
         let post = Post { at: Instant::now(), batch: call.batch_id, attempt: call.attempt, token, members };
         lock(&sim.model).later.posts.push(post);
         sleep(dice.millis(500, 3_000)).await;
