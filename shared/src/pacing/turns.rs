@@ -55,7 +55,8 @@ impl Turns {
 
     /// When a batch with a turn asks again, if it is refused until `next`: then, if it came in time. If it missed its turn long ago,
     /// others may have missed theirs for the same reason, such as a pause, and all but one would ask in vain: each takes a
-    /// random part of what it missed as well. None: a new turn, at the end of the line, comes sooner. `line`: when that is.
+    /// random part of what it missed as well. None: it gets a new turn at the end of the line, as that comes within the time that
+    /// it missed. `line`: when that is.
     #[must_use]
     pub fn next(&self, next: Micros, line: Micros, now: Timestamp, random: u64) -> Option<Micros> {
         let missed = self.at().map_or(Duration::ZERO, |at| now.since(at));
@@ -63,7 +64,6 @@ impl Turns {
             return Some(next);
         }
         let missed = u64::try_from(missed.as_micros()).unwrap_or(u64::MAX - 1);
-        let later = next.saturating_add(random % (missed + 1));
-        (line > later).then_some(later)
+        (line > next.saturating_add(missed)).then(|| next.saturating_add(random % (missed + 1)))
     }
 }
