@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fanfold::control::Scope;
 use fanfold::messages::HandleMessage;
+use fanfold_local::Usage;
 use fanfold_tests::{Counted, Crash, QueueName, TestStack, policy};
 use serde_json::json;
 
@@ -23,6 +24,16 @@ async fn a_batch_that_waits_does_not_poll() {
     assert!(sent <= 5 * 12, "{sent} for 12 calls");
 }
 
+/// Pauses the kind for so many minutes, in which batches miss their turns. Returns what was used until it is resumed.
+async fn miss_turns(stack: &TestStack, minutes: u32) -> Usage {
+    let kind = Scope::Kind("parcel".to_owned());
+    stack.control.pause(&kind).await.unwrap();
+    stack.minutes(minutes).await;
+    let used = stack.usage();
+    stack.control.resume(&kind).await.unwrap();
+    used
+}
+
 /// Sixty batches miss their turns while their kind is paused. They do not all ask for each time there is then.
 #[tokio::test(start_paused = true)]
 async fn batches_that_missed_their_turns_do_not_poll() {
@@ -30,15 +41,11 @@ async fn batches_that_missed_their_turns_do_not_poll() {
     let stack = TestStack::new(policy(rate), taking(Duration::from_millis(20)), Crash::never()).await;
     let tasks = register(&stack, "parcel", 60, 1).await;
     stack.seconds(60).await;
-    let kind = Scope::Kind("parcel".to_owned());
-    stack.control.pause(&kind).await.unwrap();
-    stack.minutes(15).await;
+    let before = miss_turns(&stack, 15).await;
     assert!(stack.api.seen().len() < 12);
-    let before = stack.usage();
-    stack.control.resume(&kind).await.unwrap();
     work(&stack, tasks.len()).await;
     Counted { a_second: 0.1, burst: 1.0 }.assert_kept(&stack.api.seen(), |_| 1.0);
-    let sent = |usage: &fanfold_local::Usage| usage.by_operation["sqs.SendMessageBatch"].requests;
+    let sent = |usage: &Usage| usage.by_operation["sqs.SendMessageBatch"].requests;
     let sent = sent(&stack.usage()) - sent(&before);
     assert!(sent < 10 * 60, "{sent} for 60 calls");
 }
@@ -51,11 +58,8 @@ async fn batches_that_missed_their_turns_for_long_use_the_rate() {
         let stack = TestStack::new(policy(rate), taking(Duration::from_millis(20)), Crash::never()).await;
         let tasks = register(&stack, "parcel", 1, 60).await;
         stack.seconds(20).await;
-        let kind = Scope::Kind("parcel".to_owned());
-        stack.control.pause(&kind).await.unwrap();
-        stack.minutes(600).await;
+        miss_turns(&stack, 600).await;
         assert!(stack.api.seen().len() < 40, "{}", stack.api.seen().len());
-        stack.control.resume(&kind).await.unwrap();
         stack.minutes(5).await;
         assert_eq!(stack.api.seen().len(), tasks.len());
         Counted { a_second: 1.0, burst: 1.0 }.assert_kept(&stack.api.seen(), |_| 1.0);
