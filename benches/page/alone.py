@@ -154,16 +154,17 @@ def windows(result, charts):
     first = next(iter(result["acks"].values()))
     load, its = next(iter(result["batching"].items()))
     more = lambda name: its[name]["used"]["dollars_per_million"] / its["as deployed"]["used"]["dollars_per_million"] - 1
-    weighed = "" if "`elect` without" not in its else f"""
-At {load}, the window of `register` saves most: without it, a task costs {more("`register` without"):.0%} more, since requests
-are stored one by one, and batches are smaller. The window of `elect` saves {more("`elect` without"):.0%}; tasks whose linger
-is below a second mostly do not pass it. A window of `group` would save {-more("`group` with 100 in 1 s"):.0%}, and every batch would
-wait for it. `handle` takes one message per invocation: a batch waits for no other.
+    electing, both = "`elect` with 100 in 1 s", "`elect` and `group` with 100 in 1 s"
+    weighed = "" if both not in its else f"""
+At {load}, the window of `register` saves much: without it, a task costs {more("`register` without"):.0%} more, since requests
+are stored one by one, and batches are smaller. A window of `elect` would save {-more(electing):.0%}, and windows of `elect` and
+`group` {-more(both):.0%}, but tasks would wait for them. `handle` takes one message per invocation: a batch waits for no other.
 """
     return f"""## Windows
 
 Lambda gives a function more than ten messages at once only if its event source has a window of at least a second, for which
-a message may wait for others. Messages with ten tasks each come by the queue `register`; the tasks have 100 targets, and a
+a message may wait for others. On a quiet queue Lambda [may wait for 20 s](SCALING.md#queues-and-functions), which the local
+runner does not. Messages with ten tasks each come by the queue `register`; the tasks have 100 targets, and a
 linger of 1 s. The times are from sending a task to its call. Figures are per task.
 
 {table(head, rows)}{weighed}

@@ -45,9 +45,9 @@ pub(crate) enum Command {
 ///   *.csv, *.ndjson or *.jsonl   the tasks: each row or line is the `content` of one
 ///
 ///   run.yaml   optional: `start` is a command that serves the batch API on the port in the variable
-///              PORT; ${PORT} in policy.yaml stands for the same port. `start_timeout` (60s) is how
-///              long the command may take to open it. `input` names the file of tasks if there are
-///              several.
+///              PORT; ${PORT} in `start` and in policy.yaml stands for the same port. `start_timeout`
+///              (60s) is how long the command may take to open it. `input` names the file of tasks if
+///              there are several.
 ///
 /// The command checks everything before it registers the first task. The exit status is
 ///
@@ -55,7 +55,8 @@ pub(crate) enum Command {
 ///   1     another error, such as a full disk, or a batch API that ended
 ///   2     something in the folder or on the command line cannot be used
 ///   3     some tasks failed (the summary lists them), --fail-fast stopped the run, or its fan-out was
-///         cancelled, failed or expired: what was not done then is missing, and stays so
+///         cancelled, failed or expired: tasks not done by then are counted as `missing` and are
+///         not called any more
 ///   130   Ctrl-C stopped the run (143: SIGTERM did; 129: SIGHUP, as when a terminal is closed)
 ///
 /// After Ctrl-C, calls in progress come to their end, for which the policy's `timeout` gives them time;
@@ -75,20 +76,23 @@ pub(crate) struct RunArgs {
     #[arg(long, requires = "data")]
     pub(crate) again: bool,
     /// The file of tasks, if the folder has several: a path from the working directory on. A run that is
-    /// resumed keeps its file.
+    /// resumed keeps its file if that is in the folder.
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
     /// Handle only the first N tasks of the file.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) limit: Option<u64>,
     /// Stop when N tasks have failed: take no more rows, begin no more calls, and let those in progress
-    /// end (Ctrl-C ends them at once). With --data, the same command resumes the run.
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    /// end (Ctrl-C ends them at once). With --data, the same command resumes the run; tasks that failed
+    /// before that do not count. Not with --listen, since tasks of others could fail.
+    #[arg(long, value_name = "N", value_parser = at_least_one, conflicts_with = "listen")]
     pub(crate) fail_fast: Option<u64>,
-    /// Print only one JSON document, at the end, and show no progress.
+    /// Print only one JSON document, at the end, and show no progress. A run that ends without a summary
+    /// prints none.
     #[arg(long)]
     pub(crate) json: bool,
     /// Only check the folder and the batch API: whether the commands can be executed, and whether it answers.
+    /// With --json it prints {"tasks": …, "reached": …} if there are no problems.
     #[arg(long)]
     pub(crate) check: bool,
     /// Also serve the HTTP API during the run, at this HOST:PORT. Without it, only the dashboard is served, at

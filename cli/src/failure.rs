@@ -19,7 +19,7 @@ use crate::stop::Signal;
 pub(crate) enum Failure {
     #[error("{0}")]
     Unusable(Faults),
-    #[error("stopped{}", if *.kept { "; repeat the command with the same --data to resume" } else { "" })]
+    #[error("stopped{}", resume(*.kept))]
     Stopped { kept: bool, by: Signal },
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -41,14 +41,21 @@ pub(crate) enum Failure {
     Sweep(#[from] SweepError),
     #[error("{what}: {source}")]
     Io { what: String, source: std::io::Error },
-    #[error("the batch API ended ({status}) before the run did{}", introduce(.said))]
-    BatchApiEnded { status: String, said: String },
+    #[error("the batch API ended ({status}) before the run did{}{}", resume(*.kept), introduce(.said))]
+    BatchApiEnded { status: String, said: String, kept: bool },
     #[error("{} cannot be read: {problem}", .file.display())]
     Record { file: PathBuf, problem: String },
-    #[error("a step cannot be run: {0}")]
+    #[error("{0}")]
+    Local(String),
+    #[error("internal error: {0}; please report it")]
     Internal(String),
     #[error(transparent)]
     Refused(#[from] Refusal),
+}
+
+/// How a run whose state is kept goes on.
+fn resume(kept: bool) -> &'static str {
+    if kept { "; repeat the command with the same --data to resume" } else { "" }
 }
 
 fn introduce(said: &str) -> String {

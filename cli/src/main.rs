@@ -7,7 +7,6 @@ mod client;
 mod completions;
 mod count;
 mod counters;
-mod fail_fast;
 mod failure;
 mod fault;
 mod folder;

@@ -18,9 +18,8 @@ use futures::FutureExt;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::fail_fast::{FailFast, Limited};
 use crate::failure::Failure;
-use crate::run::{EndsRun, FileRows, Moves};
+use crate::run::{EndsRun, FailFast, FileRows, Limited, Moves};
 use crate::say::say;
 use crate::sources::LocalFolder;
 use crate::stop::Stop;

@@ -96,12 +96,12 @@ impl Process {
         Err(Fault::new(self.place.display(), problem).into())
     }
 
-    /// Waits until the server ends by itself, which it should not.
-    pub(crate) async fn ended(&mut self) -> Failure {
+    /// Waits until the server ends by itself, which it should not. `kept`: the run can be resumed.
+    pub(crate) async fn ended(&mut self, kept: bool) -> Failure {
         let status = self.group.child.wait().await;
         let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
         self.last_words().await;
-        Failure::BatchApiEnded { status, said: self.said.to_string() }
+        Failure::BatchApiEnded { status, said: self.said.to_string(), kept }
     }
 
     /// Ends the server and what it started: by the end of its standard input, then by asking, then by force; by force at

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 use crate::fault::Fault;
-use crate::rows::{FORMATS, other_json};
+use crate::rows::{FORMATS, advice};
 
 const POLICIES: [&str; 3] = ["policy.yaml", "policy.yml", "policy.json"];
 
@@ -48,7 +48,7 @@ pub(super) fn input(
         [file] => Ok(file.clone()),
         [] => {
             let not_policy = |file: &&PathBuf| !POLICIES.iter().any(|name| file.ends_with(name));
-            let hint = of(&["json"]).iter().find(not_policy).map(|file| format!(". {}", other_json(file)));
+            let hint = files.iter().filter(not_policy).find_map(|file| advice(file)).map(|hint| format!(". {hint}"));
             let problem =
                 format!("has no tasks; a *.csv, *.ndjson or *.jsonl file is expected{}", hint.unwrap_or_default());
             Err(Fault::new(folder.display(), problem).into())

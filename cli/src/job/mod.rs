@@ -12,13 +12,14 @@ use fanfold::policy::{CompiledPolicy, Policy, Way};
 
 use crate::failure::Failure;
 use crate::fault::{Fault, Faults};
+use crate::policies::located;
 use crate::rows::Input;
 use settings::Settings;
 
 pub(crate) use find::extension;
 
-/// Stands for the port of the batch API in policy.yaml.
-const PORT: &str = "${PORT}";
+/// Stands for the port of the batch API in policy.yaml, and in the command that starts it.
+pub(crate) const PORT: &str = "${PORT}";
 
 /// What a folder asks for.
 #[derive(Debug)]
@@ -66,7 +67,11 @@ impl Job {
         let patience = settings.patience();
         let server = match settings.start {
             None => None,
-            Some(command) => Some(StartedApi { command, port: free_port()?, patience }),
+            Some(command) => {
+                let port = free_port()?;
+                let command = command.into_iter().map(|part| part.replace(PORT, &port.to_string())).collect();
+                Some(StartedApi { command, port, patience })
+            }
         };
         let policy_file = find::policy(folder)?;
         let policy = read_policy(&policy_file, server.as_ref())?;
@@ -85,11 +90,11 @@ impl Job {
 fn read_policy(file: &Path, server: Option<&StartedApi>) -> Result<CompiledPolicy, Failure> {
     let place = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|error| Fault::new(&place, error))?;
-    let text = match server {
+    let with_port = match server {
         Some(server) => text.replace(PORT, &server.port.to_string()),
-        None => text,
+        None => text.clone(),
     };
-    let policy: Policy = yaml::read(file, &text, "a policy with at least `kind`, `target` and `batch_api`")?;
+    let policy: Policy = yaml::read(file, &with_port, "a policy with at least `kind`, `target` and `batch_api`")?;
     if server.is_none() && matches!(&policy.batch_api.way, Way::Url(url) if url.contains(PORT)) {
         let problem =
             format!("`batch_api.url`: has {PORT}, but run.yaml has no `start`, the command that listens on this port");
@@ -97,10 +102,7 @@ fn read_policy(file: &Path, server: Option<&StartedApi>) -> Result<CompiledPolic
     }
     CompiledPolicy::new(policy).map_err(|errors| {
         let mut faults = Faults::default();
-        for error in errors.0 {
-            let hint = yaml::hint_of_comment(&text, &error.field).unwrap_or_default();
-            faults.add(Fault::new(&place, format_args!("`{}`: {}{hint}", error.field, error.problem)));
-        }
+        located(file, &text, errors.0).into_iter().for_each(|fault| faults.add(fault));
         Failure::Unusable(faults)
     })
 }

@@ -29,7 +29,10 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn read(folder: &Path) -> Result<Self, Failure> {
-        let file = folder.join("run.yaml");
+        let (file, other) = (folder.join("run.yaml"), folder.join("run.yml"));
+        if other.exists() {
+            return Err(Fault::new(other.display(), "is not read; rename it to run.yaml").into());
+        }
         let settings: Self = match std::fs::read_to_string(&file) {
             Ok(text) if yaml::is_empty(&text) => Self::default(),
             Ok(text) => yaml::read(&file, &text, "`start`, `start_timeout` and `input`")?,

@@ -53,7 +53,7 @@ pub(super) async fn measure(shape: &Shape) -> Result<Measured, Failure> {
     let output = run.output().await.map_err(|error| Failure::io("running the sample", error))?;
     let said = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
     if !output.status.success() {
-        return Err(Failure::Internal(format!("the sample did not succeed: {}", said())));
+        return Err(Failure::Local(format!("the sample did not succeed: {}", said())));
     }
     let summary = serde_json::from_slice(&output.stdout);
     let summary = summary.map_err(|error| Failure::Internal(format!("the sample has no summary: {error}")))?;

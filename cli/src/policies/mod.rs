@@ -10,7 +10,7 @@ use fanfold::policy::{CompiledPolicy, FieldError, Policy};
 
 use crate::failure::Failure;
 use crate::fault::{Fault, Faults};
-use crate::job::yaml;
+use crate::job::{PORT, yaml};
 
 /// What is expected in place of an empty file.
 const WANTED: &str = "a policy with at least `kind`, `target` and `batch_api`";
@@ -94,6 +94,14 @@ fn read_one(file: &Path, text: &str, commands: bool) -> Result<CompiledPolicy, V
         Err(errors) => errors.0,
     };
     errors.extend(needs_commands);
+    if let Some(error) = errors.iter_mut().find(|error| error.field == "batch_api.url" && text.contains(PORT)) {
+        error.problem = format!("has {PORT}, which only `fanfold run` replaces");
+    }
+    Err(located(file, text, errors))
+}
+
+/// What is wrong with the fields of a policy, with their places in its text.
+pub(crate) fn located(file: &Path, text: &str, errors: Vec<FieldError>) -> Vec<Fault> {
     let lines = locate::Fields::of(text);
     let fault = |FieldError { field, problem }: FieldError| {
         let hint = yaml::hint_of_comment(text, &field).unwrap_or_default();
@@ -103,7 +111,7 @@ fn read_one(file: &Path, text: &str, commands: bool) -> Result<CompiledPolicy, V
         };
         Fault::new(place, format_args!("`{field}`: {problem}{hint}"))
     };
-    Err(errors.into_iter().map(fault).collect())
+    errors.into_iter().map(fault).collect()
 }
 
 #[cfg(test)]
@@ -169,6 +177,12 @@ mod tests {
             shown,
             "p.yaml:5: `kind`: is `parcel`, like that of the policy at p.yaml:1; one policy per kind is allowed"
         );
+    }
+
+    #[test]
+    fn the_port_of_a_run_is_no_port_of_a_stack() {
+        let shown = faults("kind: row\ntarget: kind\nbatch_api: {url: 'http://127.0.0.1:${PORT}/'}\n", true);
+        assert_eq!(shown, "p.yaml:3:18: `batch_api.url`: has ${PORT}, which only `fanfold run` replaces");
     }
 
     #[test]

@@ -86,8 +86,7 @@ pub(crate) type Rows = Box<dyn Iterator<Item = Result<Row, Fault>> + Send>;
 impl Input {
     pub(crate) fn new(file: PathBuf, limit: Option<u64>) -> Result<Self, Failure> {
         let Some(format) = Format::of(&file) else {
-            let is_json = extension(&file).as_deref() == Some("json");
-            let advice = if is_json { format!(". {}", other_json(&file)) } else { String::new() };
+            let advice = advice(&file).map(|advice| format!(". {advice}")).unwrap_or_default();
             let problem = format!("is neither *.csv nor *.ndjson nor *.jsonl{advice}");
             return Err(Fault::new(file.display(), problem).into());
         };
@@ -153,6 +152,17 @@ pub(crate) fn stream(name: &Path, format: Format, input: Box<dyn Read + Send>) -
                     .to_owned();
             Ok(ndjson::stream(name, BufReader::new(input), Begin::FIRST, advice))
         }
+    }
+}
+
+/// How a file can be made one of tasks, if it looks like one.
+pub(crate) fn advice(file: &Path) -> Option<String> {
+    let shown = file.display();
+    match extension(file)?.as_str() {
+        "json" => Some(other_json(file)),
+        "gz" if Format::of(&file.with_extension("")).is_some() => Some(format!("Decompress it: gunzip -k {shown}")),
+        "tsv" => Some(format!("Rename it: mv {shown} {}", file.with_extension("csv").display())),
+        _ => None,
     }
 }
 
@@ -222,7 +232,7 @@ mod tests {
     #[test]
     fn rows_of_csv_have_the_lines_in_which_they_begin() {
         assert_eq!(lines("a;b\r\n1;\"x\r\ny\"\r\n\r\n2;3\r\n4;5\r\n"), [Ok(2), Ok(5), Ok(6)]);
-        let ragged = Err("r.csv:4: has 1 fields, but the first line names 2 columns".to_owned());
+        let ragged = Err("r.csv:4: has 1 field, but the first line names 2 columns".to_owned());
         assert_eq!(lines("a,b\r\n1,2\r\n\r\n3\r\n4,5"), [Ok(2), ragged, Ok(5)]);
     }
 

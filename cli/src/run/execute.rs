@@ -13,16 +13,17 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, timeout};
 
 use super::begin::Begun;
+use super::fail_fast::FailFast;
 use super::meter::Meter;
 use super::notices::Notices;
 use super::record::RecordFile;
+use super::repeated::Repeated;
 use super::report::{End, Report, receiver};
 use super::summary::{RunEnd, Summary};
 use super::{FileRows, Moves, Run, produce, progress, standing};
 use crate::args::RunArgs;
 use crate::batch_api::{self, Process};
 use crate::count::count;
-use crate::fail_fast::FailFast;
 use crate::failure::Failure;
 use crate::guard::Callers;
 use crate::pages::Pages;
@@ -53,12 +54,13 @@ impl Run<'_> {
     ) -> Result<Summary, Failure> {
         let mut begun = self.begin().await?;
         let began = Instant::now();
-        let limit = self.args.fail_fast.map(|most| Arc::new(FailFast::new(most, begun.meter.counters.clone())));
+        let limit = self.args.fail_fast.map(|most| Arc::new(FailFast::new(most, Arc::clone(&begun.meter))));
         // Without --listen nobody else can register anything.
         let alone = self.args.listen.is_none();
         let callers = if alone { Callers::Page } else { Callers::All };
         let commands = !alone && listener.as_ref().is_some_and(serve::takes_commands);
         let batch_apis = batch_api::local(self.job.folder.clone());
+        let batch_apis = Arc::new(Repeated::new(batch_apis, self.job.policy.policy.clone()));
         let moves = Moves::new();
         let of_run = OfRun {
             fanout: begun.fanout,
@@ -135,7 +137,7 @@ impl Run<'_> {
         };
         let died = async {
             match process {
-                Some(process) => process.ended().await,
+                Some(process) => process.ended(self.args.data.is_some()).await,
                 None => pending().await,
             }
         };

@@ -3,11 +3,13 @@
 
 mod begin;
 mod execute;
+mod fail_fast;
 mod meter;
 mod notices;
 mod produce;
 mod progress;
 mod record;
+mod repeated;
 mod report;
 mod source;
 mod standing;
@@ -19,11 +21,14 @@ mod waiting;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use fanfold::policy::Way;
+use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::args::RunArgs;
 use crate::batch_api::{self, Process, Reached};
 use crate::check::{Checked, check};
+use crate::client::print;
 use crate::count::count;
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -34,6 +39,7 @@ use crate::rows::Version;
 use crate::say::say;
 use crate::serve;
 use crate::stop::Stop;
+pub(crate) use fail_fast::{FailFast, Limited};
 use progress::How;
 pub(crate) use source::{EndsRun, FileRows, Moves};
 use summary::{RunEnd, Summary};
@@ -63,10 +69,13 @@ pub(crate) async fn run(args: RunArgs, verbose: bool) -> Result<ExitCode, Failur
     };
     // Before it is read: a change meanwhile is seen.
     let version = job.input.version()?;
-    let (checked, pages) = {
+    let (checked, pages, blank) = {
         let waiting = Waiting::begin("checking every task", how);
         check(&job, |rows| waiting.show(&format!("checking every task, {rows} so far")))?
     };
+    if let Some(warning) = blank.warning(&job) {
+        say(warning);
+    }
     let stop = Stop::listen()?;
     let mut process = None;
     let run = Run { args: &args, how, job: &job, checked, version, pages: Arc::new(pages), stop: &stop };
@@ -113,19 +122,28 @@ impl Run<'_> {
         }
         let reached = self.reach_batch_api(process).await?;
         if self.args.check {
-            say(format_args!(
-                "{}: {}, no problems; {reached}",
-                job.folder.display(),
-                count(self.checked.tasks, "task", "tasks")
-            ));
-            return Ok(None);
+            return self.say_checked(reached).map(|()| None);
         }
         self.execute(listener, process.as_mut()).await.map(Some)
+    }
+
+    /// Says that the folder can be run.
+    fn say_checked(&self, reached: Reached) -> Result<(), Failure> {
+        let tasks = self.checked.tasks;
+        if self.args.json {
+            // Only a call shows whether a function is there.
+            let reached = (reached == Reached::Yes).then_some(true);
+            return print(&format!("{:#}", json!({"tasks": tasks, "reached": reached}))).map(|_| ());
+        }
+        let (folder, tasks) = (self.job.folder.display(), count(tasks, "task", "tasks"));
+        say(format_args!("{folder}: {tasks}, no problems; {reached}"));
+        Ok(())
     }
 
     /// Starts the batch API if it is the folder's own, and checks that it can be called.
     async fn reach_batch_api(&self, process: &mut Option<Process>) -> Result<Reached, Failure> {
         let (job, kept) = (self.job, self.args.data.is_some());
+        self.check_later_outcomes()?;
         if let Some(server) = &job.server {
             let waiting = Waiting::begin("starting the batch API", self.how);
             let process = process.insert(Process::start(server, &job.folder)?);
@@ -134,5 +152,27 @@ impl Run<'_> {
         let there = async { Ok(batch_api::check(&job.policy.policy.batch_api, &job.folder).await) };
         let there = self.stop.or(kept, there).await?;
         there.map_err(|problem| Fault::new(job.policy_file.display(), problem).into())
+    }
+
+    /// Refuses a batch API whose outcomes are only posted if nobody can post them, and says so of one that may post them.
+    fn check_later_outcomes(&self) -> Result<(), Failure> {
+        let (place, batch_api) = (self.job.policy_file.display(), &self.job.policy.policy.batch_api);
+        if self.args.listen.is_some() {
+            return Ok(());
+        }
+        match batch_api.way {
+            Way::Sqs(_) => {
+                let problem = "`batch_api.sqs`: outcomes are posted to the HTTP API; run with --listen HOST:PORT";
+                Err(Fault::new(place, problem).into())
+            }
+            Way::Url(_) if batch_api.answers_within.is_some() => {
+                say(format_args!(
+                    "{place}: `batch_api.answers_within`: without --listen nobody can post outcomes; they are only \
+                     fetched, from the `Location` of a status 202"
+                ));
+                Ok(())
+            }
+            Way::Url(_) | Way::Lambda(_) | Way::Command(_) => Ok(()),
+        }
     }
 }

@@ -59,7 +59,7 @@ impl Notices {
     }
 
     async fn receive(&mut self, seconds: i32) -> Result<usize, Failure> {
-        let failed = |error: String| Failure::Internal(format!("notices cannot be received: {error}"));
+        let failed = |error: String| Failure::Local(format!("notices cannot be received: {error}"));
         let receive = self.sqs.receive_message().queue_url(&self.url).max_number_of_messages(10);
         let received = receive.wait_time_seconds(seconds).send().await.map_err(|error| failed(error.to_string()))?;
         let messages = received.messages.unwrap_or_default();

@@ -18,6 +18,9 @@ use crate::failure::Failure;
 use crate::job::Job;
 use crate::latencies::Percentiles;
 
+/// Why items failed whose tasks failed in no batch.
+const IN_NO_BATCH: &str = "cancelled, or acked as failed by somebody else";
+
 /// How a run ends.
 #[derive(Debug)]
 pub(super) enum End {
@@ -87,7 +90,7 @@ impl Report<'_> {
             duplicates: counts.duplicates,
             open: counts.open,
             missing: counts.missing,
-            failures: errors(&failed_tasks),
+            failures: errors(&failed_tasks, counts.failed),
             failed_tasks,
             batches: tally.batches,
             mean_batch: tally.members as f64 / (tally.batches as f64).max(1.0),
@@ -169,11 +172,15 @@ fn operations(used: &BTreeMap<String, OperationUsage>) -> BTreeMap<String, Opera
     used.iter().map(|(name, used)| (name.clone(), operation(used))).collect()
 }
 
-/// How many tasks failed with each error.
-fn errors(failed: &[FailedTask]) -> BTreeMap<String, u64> {
+/// How many tasks failed with each error. `all`: those that the fan-out counts; no batch knows of some of them.
+fn errors(failed: &[FailedTask], all: u64) -> BTreeMap<String, u64> {
     let mut errors = BTreeMap::new();
     for task in failed {
         *errors.entry(task.error.clone()).or_default() += 1;
+    }
+    let others = all.saturating_sub(failed.len() as u64);
+    if others > 0 {
+        errors.insert(IN_NO_BATCH.to_owned(), others);
     }
     errors
 }

@@ -20,8 +20,8 @@ pub(super) async fn watch(gates: &Gates, job: &Job) {
         let stopped = gates.into_iter().find_map(|gate| gate.stopped);
         match (&stopped, shown) {
             (Some(stopped), false) => say(format_args!(
-                "fanfold: {}; check `batch_api` in {}. Tasks wait, none fails because of this; the batch API is probed again and \
-                 again, and the run continues when it works",
+                "fanfold: {}. Tasks wait and do not fail. Fanfold tries the batch API again from time to time, and the run \
+                 continues by itself once it works. If this is not expected, check `batch_api` in {}",
                 stopped.answer,
                 job.policy_file.display()
             )),

@@ -41,15 +41,15 @@ pub(crate) struct Summary {
     /// and the duplicates make up the total.
     #[serde(default)]
     pub(crate) missing: u64,
-    /// How many failed for which reason.
+    /// How many failed for which reason, as far as reasons are kept.
     pub(crate) failures: BTreeMap<String, u64>,
-    /// Which failed.
+    /// Which failed in a batch.
     pub(crate) failed_tasks: Vec<FailedTask>,
     /// Batches.
     pub(crate) batches: u64,
     /// Members of a batch on average.
     pub(crate) mean_batch: f64,
-    /// Calls of the batch API.
+    /// Attempts of all batches, also those in which nobody was called.
     pub(crate) calls: u64,
     /// Calls after the first of their batch.
     pub(crate) retries: u64,
@@ -139,7 +139,7 @@ pub(crate) struct Undelivered {
 pub(crate) struct FailedTask {
     /// Its item.
     pub(crate) id: String,
-    /// Its number in the file, from 1.
+    /// Which task of the file it is, from 1.
     pub(crate) row: u64,
     /// Its key, if the policy has one.
     pub(crate) key: Option<String>,

@@ -33,11 +33,17 @@ pub(super) fn held_input(args: &RunArgs) -> Result<Option<PathBuf>, Failure> {
 /// Looks at the data folder, if there is one, and refuses it if it belongs to another run.
 pub(super) fn plan(args: &RunArgs, job: &Job, checked: Checked) -> Result<Plan, Failure> {
     let Some(data) = args.data.as_deref() else { return Ok(Plan::New) };
-    let Some(held) = RecordFile::in_folder(data).read()? else { return Ok(Plan::New) };
+    let file = RecordFile::in_folder(data);
+    let Some(held) = file.read()? else { return Ok(Plan::New) };
+    let wanted = record(job, checked, Uuid::nil());
     // A folder that was moved, with everything in it, is the same folder.
     let moved = held.fingerprint == checked.fingerprint && !held.input.exists();
-    decide(held, &record(job, checked, Uuid::nil()), moved, args.again)
-        .map_err(|problem| Fault::new(data.display(), problem).into())
+    let plan = decide(held.clone(), &wanted, moved, args.again);
+    if matches!(plan, Ok(Plan::Show(_))) && held.input != wanted.input {
+        // As for a run that is resumed. It can be shown even where nothing can be written.
+        let _ = file.write(&RunRecord { input: wanted.input, ..held });
+    }
+    plan.map_err(|problem| Fault::new(data.display(), problem).into())
 }
 
 /// The run that is resumed in a data folder, or a new one, recorded there.

@@ -23,7 +23,7 @@ pub(crate) struct Tally {
     pub(crate) members: u64,
     /// Members with an outcome.
     pub(crate) settled: u64,
-    /// Calls of the batch API.
+    /// Attempts, each of which is a call, or none if no member could be called.
     pub(crate) calls: u64,
     /// Calls after the first of their batch. A batch that was not called yet has none.
     pub(crate) retries: u64,
@@ -73,7 +73,7 @@ impl Auditor {
         loop {
             let scan = self.engine.dynamodb().scan().table_name(&self.batches_table).projection_expression("id");
             let page = scan.set_exclusive_start_key(start).send().await;
-            let page = page.map_err(|error| Failure::Internal(format!("the batches cannot be read: {error}")))?;
+            let page = page.map_err(|error| Failure::Local(format!("the batches cannot be read: {error}")))?;
             let id = |item: &std::collections::HashMap<String, _>| match item.get("id") {
                 Some(AttributeValue::S(id)) => id.parse().ok(),
                 _ => None,
@@ -99,7 +99,7 @@ impl Auditor {
         let (mut count, mut start) = (0, None);
         loop {
             let page = scan.clone().set_exclusive_start_key(start).send().await;
-            let page = page.map_err(|error| Failure::Internal(format!("the tasks cannot be read: {error}")))?;
+            let page = page.map_err(|error| Failure::Local(format!("the tasks cannot be read: {error}")))?;
             count += u64::try_from(page.count).unwrap_or_default();
             start = page.last_evaluated_key;
             if start.is_none() {

@@ -39,7 +39,7 @@ fn policies() {
     );
     refused(
         &with_policy(&good.replace("max_batch: 8", "max_batch: 0")),
-        &["policy.yaml", "`max_batch`", "is 0, 1 to 10000"],
+        &["policy.yaml:4:12: `max_batch`: is 0, 1 to 10000"],
     );
     refused(
         &with_policy(&good.replace("content.shop", "content.shop +")),
@@ -79,20 +79,28 @@ fn folders() {
     refused(&folder, &["run.yaml", "`start` is empty"]);
     folder.write("run.yaml", "start: [x]\nstart_timeout: 2h\n");
     refused(&folder, &["run.yaml", "`start_timeout`", "2h", "at most 1h"]);
+    refused(&with_rows("run.yml", "start: [x]\n"), &["run.yml: is not read; rename it to run.yaml"]);
+    refused(&with_rows("r.csv.gz", "x"), &["has no tasks", "Decompress it: gunzip -k ", "r.csv.gz"]);
+    refused(&with_rows("r.tsv", "ref\tshop\n"), &["has no tasks", "Rename it: mv ", "r.tsv ", "r.csv"]);
+    refused(&with_rows("r.gz", "x"), &["has no tasks; a *.csv, *.ndjson or *.jsonl file is expected\n"]);
 }
 
 #[test]
 fn rows() {
     refused(
         &with_rows("r.csv", "ref,store\n1,a\n2,b\n"),
-        &["r.csv:2", "`target`", "shop", "the columns are ref, store", "(2 rows: lines 2, 3)"],
+        &["r.csv:2", "`target`", "shop", "the columns are `ref`, `store`", "(2 rows: lines 2, 3)"],
     );
     refused(
         &with_rows("r.csv", "ref,shop\n1,a\n2\n3,c,d\n"),
-        &["r.csv:3: has 1 fields", "2 columns", "r.csv:4: has 3 fields"],
+        &["r.csv:3: has 1 field, ", "2 columns", "r.csv:4: has 3 fields"],
     );
-    refused(&with_rows("r.csv", "ref,shop\r\n1,a\r\n2\r\n"), &["r.csv:3: has 1 fields"]);
+    refused(&with_rows("r.csv", "ref,shop\r\n1,a\r\n2\r\n"), &["r.csv:3: has 1 field, "]);
     refused(&with_rows("r.csv", b"ref,shop\n1,\xff\n"), &["r.csv:2", "field 2 is not UTF-8"]);
+    refused(&with_rows("r.csv", "ref,shop \n1,a\n"), &["the columns are `ref`, `shop `"]);
+    let heavy = with_rows("r.csv", "ref,shop,kg\n1,a,2\n");
+    heavy.write("policy.yaml", policy("content.shop", RECORD) + "weight: content.kg\nmax_weight: 9\n");
+    refused(&heavy, &["r.csv:2: `weight`", "columns of CSV are texts: write double(content.…)"]);
     refused(&with_rows("r.csv", "ref,ref\n1,a\n"), &["r.csv:1", "two columns are named `ref`"]);
     refused(&with_rows("r.csv", "ref,\n1,a\n"), &["r.csv:1", "column 2 has no name"]);
     refused(&with_rows("r.csv", ""), &["r.csv", "must name the columns"]);
@@ -190,6 +198,15 @@ fn batch_apis() {
     );
     refused(&batch_api("batch_api: {url: 'http://example.com/x'}"), &["`batch_api.url`", "https://"]);
     refused(&batch_api("batch_api: {url: 'http://127.0.0.1:${PORT}/x'}"), &["${PORT}", "run.yaml"]);
+    let queue = "https://sqs.eu-west-1.amazonaws.com/123456789012/labels";
+    refused(
+        &batch_api(&format!("batch_api: {{sqs: '{queue}', answers_within: 1h}}")),
+        &["policy.yaml: `batch_api.sqs`: ", "--listen HOST:PORT"],
+    );
+    refused(
+        &batch_api("batch_api: {url: 'http://127.0.0.1:9/x', answers_within: 1h}"),
+        &["`batch_api.answers_within`: without --listen nobody can post outcomes", "nothing answers"],
+    );
     refused(
         &batch_api("batch_api: {command: [no-such-program]}"),
         &["`batch_api.command`", "no program `no-such-program`"],

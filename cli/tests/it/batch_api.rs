@@ -68,10 +68,21 @@ fn a_server_that_ends_by_itself_is_reported_with_its_last_lines() {
     // In the middle of the run, too.
     let dying =
         SERVE.replace("self.send_response(200)", "print('out of paper', file=sys.stderr, flush=True); os._exit(7)");
-    let output = with_server(&dying, "").run(&[]);
+    let folder = with_server(&dying, "");
+    let [option, value] = folder.data_option();
+    let output = folder.run(&[&option, &value]);
     assert_eq!(output.status.code(), Some(1));
     let printed = stderr(&output);
-    assert!(printed.contains("exit status: 7") && printed.contains("out of paper"), "{printed}");
+    for part in ["exit status: 7", "out of paper", "before the run did; repeat the command with the same --data"] {
+        assert!(printed.contains(part), "`{part}` is not in: {printed}");
+    }
+}
+
+#[test]
+fn a_server_may_get_its_port_as_an_argument() {
+    let folder = with_server(&format!("assert sys.argv[1] == str(port)\n{SERVE}"), "");
+    folder.write("run.yaml", "start: [python3, server.py, \"${PORT}\"]\n");
+    assert_eq!(folder.summary(&[])["succeeded"], 8);
 }
 
 /// Neither the end of its standard input nor SIGTERM ends it. The summary is larger than a pipe, so it is printed only as far as

@@ -1,5 +1,7 @@
 //! How the command ends: exit statuses, `--fail-fast`, cancelling, Ctrl-C, pipes that close, no colours in files.
 
+mod counted;
+
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;

@@ -30,6 +30,24 @@ fn a_new_folder_runs_in_every_language() {
 }
 
 #[test]
+fn every_field_that_is_commented_out_can_be_used() {
+    let place = Folder::new();
+    let folder = place.path().join("new").display().to_string();
+    assert!(init(&folder, "shell").status.success());
+    let policy = std::fs::read_to_string(place.path().join("new/policy.yaml")).unwrap();
+    let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    let with_fields = policy.lines().map(|line| match line.strip_prefix("# ") {
+        Some(field) if field.split_once(": ").is_some_and(|(name, _)| is_name(name)) => format!("{field}\n"),
+        _ => format!("{line}\n"),
+    });
+    let with_fields: String = with_fields.collect();
+    assert!(["max_calls", "kind_rate", "weight"].iter().all(|name| with_fields.contains(&format!("\n{name}: "))));
+    place.write("new/policy.yaml", with_fields);
+    let checked = Command::new(env!("CARGO_BIN_EXE_fanfold")).args(["run", &folder, "--check"]).output().unwrap();
+    assert!(checked.status.success(), "{}", stderr(&checked));
+}
+
+#[test]
 fn with_json_it_prints_what_it_made() {
     let place = Folder::new();
     let folder = place.path().join("new");

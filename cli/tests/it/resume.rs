@@ -149,6 +149,9 @@ fn a_folder_that_was_moved_is_the_same_run() {
         std::fs::rename(folder.path().join(file), moved.path().join(file)).unwrap();
     }
     assert_eq!(moved.summary(&[&option, &value])["shown_again"], true);
+    // From then on it belongs there.
+    folder.write("rows.csv", "ref,shop\nR-1,a\n");
+    assert_eq!(moved.summary(&[&option, &value])["shown_again"], true);
 }
 
 /// Moves the files of a folder to another one; its data folder stays where it is.
@@ -199,7 +202,7 @@ fn rates_and_units_after_a_resume_are_of_the_last_leg() {
     // What was called before need not have been acked by then.
     assert!((1..=ROWS as u64).contains(&done), "{done} of {ROWS}");
     let printed = String::from_utf8(folder.run(&[&option, &value]).stdout).unwrap();
-    let leg = format!("{ROWS} tasks, {done} of them in this last leg");
+    let leg = format!("{ROWS} tasks, {done} of them since it was resumed, in ");
     assert!(done == ROWS as u64 || printed.contains(&leg), "{printed}");
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::folder::{Folder, RECORD, policy, stderr};
+use crate::folder::{Folder, RECORD, policy, stderr, summary};
 
 #[test]
 fn every_row_is_handled_once() {
@@ -51,7 +51,7 @@ fn people_get_a_summary_and_progress() {
     for part in [
         "20 tasks in",
         "succeeded",
-        "saved against one per task",
+        "fewer than with one call per task",
         "tasks per batch",
         "completed: 20 succeeded, 0 failed",
         "registered to called",
@@ -158,6 +158,19 @@ fn a_row_with_a_known_key_is_dropped_and_counted() {
 }
 
 #[test]
+fn rows_without_a_key_are_named_since_only_one_of_them_is_handled() {
+    let folder = Folder::new();
+    folder.write("rows.csv", "ref,shop\nR-1,a\n,a\n,a\nR-4,a\n,b\n");
+    folder.write("policy.yaml", policy("content.shop", RECORD));
+    let output = folder.run(&["--json"]);
+    assert_eq!(summary(&output)["duplicates"], 2);
+    let said = stderr(&output);
+    assert!(said.contains("rows.csv: 3 rows have an empty `key` (lines 3, 4, 6); only one of them will be"), "{said}");
+    folder.write("rows.csv", "ref,shop\nR-1,a\n,a\n");
+    assert!(!stderr(&folder.run(&[])).contains("an empty `key`"));
+}
+
+#[test]
 fn a_file_without_rows_is_done_at_once() {
     let folder = Folder::with_rows(0, RECORD);
     let summary = folder.summary(&[]);
@@ -178,6 +191,13 @@ fn other_delimiters_are_recognised_and_reported() {
         let shops: Vec<&Value> = calls.values().map(|call| &call["members"][0]["content"]["shop"]).collect();
         assert!(shops.len() == 2 && shops.contains(&&json!("a")), "{calls:?}");
     }
+}
+
+#[test]
+fn a_check_prints_a_document_if_asked_to() {
+    let output = Folder::with_rows(3, RECORD).run(&["--check", "--json"]);
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((printed, stderr(&output).as_str()), (json!({"tasks": 3, "reached": true}), ""));
 }
 
 #[test]
@@ -205,4 +225,18 @@ fn a_batch_api_that_never_succeeds_fails_every_row() {
     assert_eq!(failures.len(), 1);
     let reason = failures.keys().next().unwrap();
     assert_eq!(reason, "gave up after 4 attempts: the program ended with exit status: 3: the printer is on fire");
+}
+
+/// No task has failed until the last attempt, so progress alone does not show why nothing gets done.
+#[test]
+fn a_run_whose_calls_are_repeated_says_why_once() {
+    let folder = Folder::with_rows(20, "");
+    let text = policy("content.shop", "echo \"{\\\"ok\\\":true}\"").replace("max_attempts: 4", "max_attempts: 3");
+    folder.write("policy.yaml", text.replace("{base: 1s, max: 2s}", "{base: 100ms, max: 100ms}"));
+    let output = folder.run(&["--json"]);
+    assert_eq!(summary(&output)["failed"], 20);
+    let said = stderr(&output);
+    let why =
+        "fanfold: calls fail and are repeated (up to 3 attempts per batch): the answer is not {\"members\": [...]}";
+    assert_eq!(said.matches(why).count(), 1, "{said}");
 }

@@ -74,6 +74,16 @@ def test_attempts_end():
     assert not server.requests[0][2].get("authorization")
 
 
+def test_a_success_that_cannot_be_read_is_no_answer():
+    server = Scripted((200, b'{"id": "0'), (200, OPEN), (200, b"[]"), (200, b"{"))
+    assert Fanfold(server.url).get(FANOUT).total == 3
+    with pytest.raises(Unreachable, match=r"the answer cannot be read: \[\]"):
+        Fanfold(server.url, attempts=1).get(FANOUT)
+    with pytest.raises(Unreachable, match="the answer cannot be read: {"):
+        Fanfold(server.url).count([Count(FANOUT, add=1)])
+    assert len(server.requests) == 4
+
+
 def test_a_connection_that_is_refused_or_fails_is_tried_again():
     no_tls = Scripted().url.replace("http:", "https:")
     for url in (NOBODY, no_tls):

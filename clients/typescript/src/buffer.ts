@@ -94,7 +94,13 @@ export class AckBuffer implements AsyncDisposable {
     const send = async () => {
       this.#stopTimer();
       const made = messages(this.#acks, this.#sender.limit);
-      const sent = await this.#sender.send(made);
+      let sent: Sent;
+      try {
+        sent = await this.#sender.send(made);
+      } catch (error) {
+        // A sender should not throw, but may. Any of the messages may not have arrived.
+        sent = { unsent: new Map(made.map((_, at) => [at, error])), refused: [], fanouts: new Map() };
+      }
       for (const [at, message] of made.entries()) {
         if (sent.unsent.has(at)) continue;
         for (const { group, outcome, indexes } of message.acks) this.#remove(group, outcome, indexes);
@@ -135,8 +141,8 @@ export class AckBuffer implements AsyncDisposable {
 
   #startTimer(): void {
     if (this.#timer === undefined && this.#maxAge !== null) {
-      // `#send` keeps errors; a sender should not throw, but may.
-      this.#timer = setTimeout(() => this.#send().catch((error) => this.#causes.push(error)), this.#maxAge);
+      // `#send` keeps errors.
+      this.#timer = setTimeout(() => void this.#send(), this.#maxAge);
     }
   }
 

@@ -135,6 +135,31 @@ test("what fails in the background is thrown by the next call", async () => {
   assert.deepEqual(acks.said(), { [`${GROUP}:1`]: "items", [`${GROUP}:2`]: "items" });
 });
 
+test("after a sender threw in the background, acks are sent again by time", async () => {
+  const acks = new FakeAcks();
+  const send = acks.send.bind(acks);
+  acks.send = async () => {
+    acks.send = send;
+    throw new Error("the queue is down");
+  };
+  const buffer = bufferOf(acks, 1);
+  await buffer.succeeded(`${GROUP}:1`);
+  await acks.came.promise;
+  await buffer.close();
+  assert.deepEqual(acks.bodies, [{ items: [`${GROUP}:1`] }]);
+});
+
+test("a sender that throws leaves the acks in the buffer", async () => {
+  const acks = new FakeAcks();
+  acks.send = () => {
+    throw new Error("the queue is down");
+  };
+  const buffer = bufferOf(acks);
+  await buffer.succeeded(`${GROUP}:1`);
+  await assert.rejects(buffer.flush(), { name: "AcksNotSent", message: "1 acks could not be sent: the queue is down" });
+  assert.equal(buffer.size, 1);
+});
+
 test("what is refused throws once and leaves", async () => {
   for (const maxAge of [null, 1]) {
     const acks = new FakeAcks();

@@ -142,7 +142,7 @@ impl Elect {
             }
             Write::Refused(lock) => lock,
         };
-        outbox.group.extend(self.send_again(size.linger().longest(), &lock).await?);
+        outbox.group.extend(self.send_again(size.linger().longest(), hold, &lock).await?);
         if outbox.group.is_empty() {
             let lingered = lock.acquired_at.and_then(|elected| candidacy.hurries(size, elected, self.world.now()));
             let hurried =
@@ -169,9 +169,14 @@ impl Elect {
     }
 
     /// Sends a leader's message again, if the leader was silent for longer than its lease.
-    async fn send_again(&self, linger: Duration, lock: &Lock) -> Result<Option<(GroupMessage, Duration)>, ElectError> {
+    async fn send_again(
+        &self,
+        linger: Duration,
+        hold: Hold,
+        lock: &Lock,
+    ) -> Result<Option<(GroupMessage, Duration)>, ElectError> {
         let now = self.world.now();
-        let Some(message) = wake_leader(lock, linger, Patience::Lease, now) else { return Ok(None) };
+        let Some(message) = wake_leader(lock, linger, hold, Patience::Lease, now) else { return Ok(None) };
         let Some(message) = self.locks.renewed(lock, message).await? else { return Ok(None) };
         tracing::warn!(lane = %lock.lane, batch = %message.batch, "the leader was silent; its message is sent again");
         Ok(Some((message, Duration::ZERO)))

@@ -11,8 +11,8 @@ use fanfold::store::batches::Batch;
 use fanfold::text::shorten;
 use fanfold_batch_api::{Answer, CallError, MemberAnswer, MemberOutcome, Mismatch};
 
-/// The text under which errors are counted once there are too many to keep each.
-const FURTHER: &str = "further errors";
+/// Stands for an error of which a batch keeps no more than [`ERRORS_PER_BATCH_MAX`].
+const FURTHER: &str = "not kept: a batch keeps 32 different errors";
 
 /// The error of a member whose task no longer exists.
 const GONE: &str = "the task's record is gone";

@@ -16,7 +16,7 @@ use crate::outcomes::{NO_REASON, Outcomes};
 /// What posted outcomes change.
 #[derive(Debug)]
 pub(crate) struct Noted {
-    /// The batch with them.
+    /// The batch with them. If it waits for its next attempt, that does not follow from them yet: see [`Batch::concluded`].
     pub(crate) after: Batch,
     /// What slots brought that succeed by them, as JSON.
     pub(crate) results: Vec<(usize, String)>,
@@ -96,10 +96,12 @@ pub(crate) fn noted(
             }
         }
     }
+    // The pause is over with the last member that asked for one.
+    let again_at = again_at.filter(|_| !again.is_zero());
     let silent = outcomes.silent();
     let Outcomes { succeeded, failed, errors, codes, .. } = outcomes;
     let after = Batch { succeeded, failed, silent, errors, codes, again, again_at, ..batch.clone() };
-    Ok(Noted { after: after.concluded(), results, recorded, ignored: members.len() - recorded })
+    Ok(Noted { after, results, recorded, ignored: members.len() - recorded })
 }
 
 /// Whether a slot has this outcome.

@@ -53,13 +53,11 @@ impl Handle {
             let attempt = batch.attempt_of(token).ok_or(PostError::WrongToken(id))?;
             let policy = self.policies.get(&batch.lane.kind).await?;
             let noted = noted(&batch, attempt, &request.members, self.world.now()).map_err(PostError::Refused)?;
-            let Noted { mut after, results, recorded, ignored } = noted;
+            let Noted { after, results, recorded, ignored } = noted;
+            let after = concluded(after, policy.as_deref());
             // A worker that recorded these failures before may have died before it released keys.
             let failed =
                 if after.failed == batch.failed { failed_by(&batch, &request.members) } else { Bits::default() };
-            if let Some(policy) = &policy {
-                after.freed = freed(&after, policy);
-            }
             let keeps = policy.as_ref().is_some_and(|policy| policy.keep_results);
             let results = if keeps { results } else { Vec::new() };
             if let Write::Done(after) = self.batches.note(&batch, after, results).await? {
@@ -96,6 +94,16 @@ impl Handle {
                 self.ack_so_far(&settled).await
             }
         }
+    }
+}
+
+/// The batch with posted outcomes, and what follows from them if it waits for its next attempt. Only a policy says which keys are
+/// free by a failure. So without one a batch is not done: its next attempt, when there is a policy again, makes no call.
+fn concluded(after: Batch, policy: Option<&Policy>) -> Batch {
+    match policy {
+        Some(policy) => Batch { freed: freed(&after, policy), ..after.concluded() },
+        None if after.unsettled().is_empty() => after,
+        None => after.concluded(),
     }
 }
 

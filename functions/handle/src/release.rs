@@ -18,7 +18,7 @@ impl Handle {
             return Ok(());
         }
         let ids: Vec<TaskId> = slots.iter().filter_map(|slot| batch.members.ids().get(slot)).copied().collect();
-        Ok(self.tasks.release_keys(&ids).await?)
+        Ok(self.tasks.release_keys_of(batch.id, &ids).await?)
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Moment {
 /// What a call shows, and how its members are called again.
 struct Judged {
     shows: Shows,
+    /// It was for several members.
+    several: bool,
     /// They are called in parts.
     splits: bool,
     /// All parts wait for the end of the pause.
@@ -61,12 +63,13 @@ pub(crate) fn settle_call(
     // What the call's own answer says of a member counts more than that it was posted as to be tried again.
     let again = batch.again.minus(&answered(batch, &result));
     batch.again.minus(&again).iter().for_each(|slot| outcomes.forget(slot));
-    called.retain(|slot| !gone.contains(slot) && batch.is_open(*slot) && !again.get(*slot));
+    called.retain(|slot| !gone.contains(slot) && batch.is_open(*slot));
     outcomes.fail_gone(batch, &gone);
     let attempts = attempts(batch, &before, put_off.is_some());
     // Whom the call was for: outcomes of some may have come since.
     let several = slots.iter().filter(|slot| !gone.contains(slot)).count() > 1;
     let splits = is_split_after(batch, &called, is_retriable(&result), attempts, policy);
+    called.retain(|slot| !again.get(*slot));
     let judged = judge(&result, several, splits, put_off.is_some());
     let mut retry = outcomes.take(batch, called, result, put_off.is_some() || judged.splits);
     retry.extend(outcomes.posted_again(batch, &again));
@@ -77,12 +80,15 @@ pub(crate) fn settle_call(
         give_up(&mut outcomes, std::mem::take(&mut retry), attempts, put_off.is_some());
     }
     let pause = backoff(batch, policy, attempts, moment.random).max(asked).max(asked_by_members);
-    let pause = moment.now.plus(pause).max(put_off.unwrap_or_default()).max(batch.again_at.unwrap_or_default());
+    let pause = moment.now.plus(pause).max(put_off.unwrap_or_default());
     let is_left = |slot: &usize| outcomes.is_open(*slot) && !batch.dropped.get(*slot);
     let open: Vec<usize> = before.iter().copied().filter(is_left).collect();
-    let parts = parts(batch, put_off, &judged, &before, &open, pause);
+    // A pause that was posted is for the part of the members that ask for it, whatever becomes of that.
+    let asking: Vec<usize> = open.iter().copied().filter(|slot| again.get(*slot)).collect();
+    let asked_by_post = batch.again_at.filter(|_| !asking.is_empty()).unwrap_or_default();
+    let parts = parts(batch, put_off, &judged, &before, &open, pause).held(&asking, asked_by_post);
+    let pause = if parts.is_empty() { pause.max(asked_by_post) } else { pause };
     let (silent, split) = (outcomes.silent(), judged.splits && !open.is_empty());
-    let asked_by_post = batch.again_at.filter(|_| open.iter().any(|slot| again.get(*slot))).unwrap_or_default();
     Settlement {
         freed: freed_of(policy, &outcomes.failed, &batch.dropped, &silent),
         silent,
@@ -94,8 +100,7 @@ pub(crate) fn settle_call(
         last_error: retry.first().map(|retry| shorten(&retry.error, ERROR_BYTES_MAX).into_owned()),
         refused: batch.refused + u32::from(put_off.is_some()),
         refused_since: refused_since(batch, put_off, moment.now),
-        retry_at: (!open.is_empty())
-            .then(|| due(judged.waits, &parts, &open, pause).max(moment.now.plus(asked)).max(asked_by_post)),
+        retry_at: (!open.is_empty()).then(|| due(judged.waits, &parts, &open, pause).max(moment.now.plus(asked))),
         parts,
         split,
     }
@@ -121,7 +126,7 @@ fn judge(result: &Result<Answer, CallError>, several: bool, splits: bool, put_of
     let splits = splits && several && shows.fails();
     // A call for several that is not split is repeated as it is.
     let shows = if several && shows.fails() && !splits { Shows::Nothing } else { shows };
-    Judged { shows, splits, waits: shows == Shows::Nothing || (splits && is_retriable(result)) }
+    Judged { shows, several, splits, waits: shows == Shows::Nothing || (splits && is_retriable(result)) }
 }
 
 /// Whether the same call may work another time.
@@ -148,7 +153,7 @@ fn parts(
     let parts = match put_off {
         Some(_) => batch.parts.clone(),
         None if judged.splits && batch.parts.is_empty() => Parts::split(open, judged.shows),
-        None => batch.parts.clone().after(judged.shows, before, open, pause),
+        None => batch.parts.clone().after(judged.shows, judged.several, before, open, pause),
     };
     if open.is_empty() { Parts::default() } else { parts }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::limits::{DELAY_MIN, TURN_EARLY, TURN_SHORT};
-use fanfold::pacing::{Allowance, Ask, CallTime, Spends, Turn, Turns, timestamp};
+use fanfold::pacing::{Allowance, Ask, CallTime, Spends, Turns, timestamp};
 use fanfold::policy::Policy;
 use fanfold::store::batches::Batch;
 
@@ -67,15 +67,6 @@ impl Rates {
 
     pub(crate) fn kind(&self, turns: &Turns) -> Option<Ask> {
         self.kind.as_ref().map(|kind| kind.ask(self.spends, turns.kind.is_some()))
-    }
-
-    /// A batch's turns, without those by rates that no longer apply.
-    pub(crate) fn holding(&self, turns: &Turns) -> Turns {
-        let holds = |turn: &Option<Turn>, allowance: &Option<Allowance>| {
-            let name = allowance.as_ref().map(Allowance::name);
-            turn.clone().filter(|turn| name.as_ref() == Some(&turn.rate))
-        };
-        Turns { lane: holds(&turns.lane, &self.lane), kind: holds(&turns.kind, &self.kind) }
     }
 
     /// How a batch waits for a time.

@@ -43,9 +43,8 @@ impl Handle {
     /// Waits for the turns in the batch's record, if they come soon. Otherwise returns for how long the batch's message is to
     /// be delayed.
     pub(crate) async fn until_turn(&self, batch: &Batch, policy: &Policy) -> Option<Duration> {
-        let rates = Rates::of(batch, policy);
-        let at = rates.holding(&batch.turns).at()?;
-        match rates.wait(at, self.world.now()) {
+        let at = batch.turns_under(policy).at()?;
+        match Rates::of(batch, policy).wait(at, self.world.now()) {
             Wait::Message(wait) => Some(wait),
             Wait::Here(wait) => {
                 pause(wait).await;
@@ -57,7 +56,7 @@ impl Handle {
     /// Takes a place for a call of this batch, and a time by each of its rates.
     pub(crate) async fn enter(&self, batch: &Batch, policy: &Policy) -> Result<Entry, StoreError> {
         let rates = Rates::of(batch, policy);
-        let mut turns = rates.holding(&batch.turns);
+        let mut turns = batch.turns_under(policy);
         for _ in 0..TURN_LOOKS_MAX {
             let at = match self.ask(batch, policy, &rates, &mut turns).await? {
                 Asked::Entry(entry) => return Ok(entry),

@@ -46,6 +46,7 @@ impl Sweep {
             if stays && !request.workers_dead {
                 continue;
             }
+            let batch = self.without_void_turns(batch).await;
             if request.workers_dead {
                 messages.extend(
                     self.of_dead_worker(&batch).await?.map(|(message, delay)| (message, delay, batch.lane.clone())),
@@ -133,6 +134,17 @@ impl Sweep {
             self.gates.keep_place(&place, places_max).await?;
         }
         Ok(HandleMessage::awaited(batch).map(|(message, due)| (message, due.since(now))))
+    }
+
+    /// The batch as it is to be judged: nobody waits for a turn by a rate that the policy does not have any more.
+    async fn without_void_turns(&self, batch: Batch) -> Batch {
+        if batch.turns.at().is_none() {
+            return batch;
+        }
+        match self.policy(&batch.lane.kind).await {
+            Some(policy) => Batch { turns: batch.turns_under(&policy), ..batch },
+            None => batch,
+        }
     }
 
     /// Whether the message that a batch waits for is to be sent again by this sweep: it is overdue, and no other sweep sends

@@ -57,8 +57,8 @@ impl Sweep {
         let patience = if round.request.workers_dead { Patience::None } else { Patience::Under(round.request.min_age) };
         let (mut silent, mut resting) = (Vec::new(), BTreeSet::new());
         for lock in locks.iter().filter(|lock| lock.holder.is_some()) {
-            let linger = self.linger(&lock.lane, round).await;
-            let Some(message) = wake_leader(lock, linger, patience, self.world.now()) else { continue };
+            let (linger, hold) = (self.linger(&lock.lane, round).await, round.switches.hold(&lock.lane));
+            let Some(message) = wake_leader(lock, linger, hold, patience, self.world.now()) else { continue };
             if round.rests(&lock.lane) {
                 resting.insert(message.batch);
             }

@@ -128,15 +128,17 @@ fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::expect_used)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use aws_sdk_dynamodb::config::{Credentials, Region, SharedCredentialsProvider};
     use aws_smithy_types::byte_stream::ByteStream;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
+    use crate::{impatient, sdk_config};
 
     fn ask(https: &Https, read_timeout: Option<Duration>, url: &str) -> HttpConnectorFuture {
         let connector = Connector { https: https.clone(), read_timeout, connect_timeout: Some(Duration::from_secs(3)) };
@@ -203,5 +205,31 @@ mod tests {
         assert!(late.is_timeout(), "{late:?}");
         let nowhere = ask(&https, None, "ftp://127.0.0.1/").await.unwrap_err();
         assert!(!nowhere.is_timeout(), "{nowhere:?}");
+    }
+
+    /// As a connection is that was lost while the function was frozen.
+    #[tokio::test]
+    async fn a_request_whose_connection_is_dead_is_sent_again_over_another() {
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&connections);
+        let url = serve(move |mut stream| {
+            let dead = counted.fetch_add(1, Ordering::SeqCst) == 0;
+            async move {
+                tokio::spawn(async move {
+                    while stream.read(&mut [0; 4_096]).await.is_ok_and(|read| read > 0) {
+                        if !dead {
+                            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await.unwrap();
+                        }
+                    }
+                });
+            }
+        })
+        .await;
+        let credentials = SharedCredentialsProvider::new(Credentials::new("id", "secret", None, None, "test"));
+        let config = sdk_config().into_builder().endpoint_url(url).region(Region::new("us-east-1"));
+        let config = impatient(config.credentials_provider(credentials).build(), Duration::from_millis(100));
+        let call = aws_sdk_dynamodb::Client::new(&config).list_tables().send();
+        tokio::time::timeout(Duration::from_secs(60), call).await.expect("it waits for ever").unwrap();
+        assert!(connections.load(Ordering::SeqCst) > 1);
     }
 }

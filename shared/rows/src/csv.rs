@@ -64,7 +64,8 @@ pub fn problem(error: &csv::Error) -> String {
 }
 
 fn unequal(fields: u64, columns: u64) -> String {
-    format!("has {fields} fields, but the first line names {columns} columns")
+    let count = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    format!("has {}, but the first line names {}", count(fields, "field"), count(columns, "column"))
 }
 
 fn not_text(field: usize) -> String {
@@ -251,7 +252,7 @@ mod tests {
         assert_eq!(row("\u{feff}Bonn,x\n".as_bytes()), marked);
         assert_eq!(columns.reader().row("\u{feff}Bonn,x\n".as_bytes()), marked);
         let mut wrong = |text: &[u8]| row(text).unwrap().unwrap_err();
-        assert_eq!(wrong(b"Bonn\n"), "has 1 fields, but the first line names 2 columns");
+        assert_eq!(wrong(b"Bonn\n"), "has 1 field, but the first line names 2 columns");
         assert_eq!(wrong(b"Bonn,\xff\n"), "field 2 is not UTF-8");
         assert_eq!(wrong(b"Bonn,\"x\"y\r\n"), "field 2: text follows the closing quote");
         assert_eq!(wrong(b"Bonn,\"x\ny,z\n"), "field 2: a quote is opened and not closed");

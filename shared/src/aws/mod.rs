@@ -7,6 +7,7 @@ pub(crate) mod attributes;
 mod change;
 mod error;
 mod page;
+mod patience;
 mod queue;
 mod statements;
 mod table;

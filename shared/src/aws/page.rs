@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::attributes::text;
@@ -86,13 +87,13 @@ pub enum Looked<T> {
 impl Table {
     /// The items of a section of an index, in its order, as the index shows them: it may lag behind.
     pub(crate) async fn query(&self, section: Section) -> Result<Vec<Item>, StoreError> {
-        let mut found = self.section(&section, ITEMS_PER_PAGE_MAX).into_paginator().items().send();
-        let mut items = Vec::new();
-        while items.len() < section.limit
-            && let Some(item) = found.next().await
-        {
-            items.push(item.map_err(|error| StoreError::service("Query", &self.name, error))?);
+        let (mut items, mut next) = self.page(&section, ITEMS_PER_PAGE_MAX, None).await?;
+        while items.len() < section.limit && next.is_some() {
+            let (more, after) = self.page(&section, ITEMS_PER_PAGE_MAX, next).await?;
+            items.extend(more);
+            next = after;
         }
+        items.truncate(section.limit);
         Ok(items)
     }
 
@@ -103,7 +104,8 @@ impl Table {
         size: usize,
         start: Option<Item>,
     ) -> Result<(Vec<Item>, Option<Item>), StoreError> {
-        let answer = self.section(section, size).set_exclusive_start_key(start).send().await;
+        let query = self.section(section, size).set_exclusive_start_key(start);
+        let answer = self.patiently(move || query.clone().send()).await;
         let answer = answer.map_err(|error| StoreError::service("Query", &self.name, error))?;
         Ok((answer.items.unwrap_or_default(), answer.last_evaluated_key))
     }
@@ -115,10 +117,8 @@ impl Table {
         size: usize,
         start: Option<Item>,
     ) -> Result<(Vec<Item>, Option<Item>), StoreError> {
-        let scan = self.client.scan().table_name(&self.name).index_name(index).set_exclusive_start_key(start);
-        let answer = scan.limit(i32::try_from(size).unwrap_or(i32::MAX)).send().await;
-        let answer = answer.map_err(|error| StoreError::service("Scan", &self.name, error))?;
-        Ok((answer.items.unwrap_or_default(), answer.last_evaluated_key))
+        let scan = self.client.scan().table_name(&self.name).index_name(index);
+        self.scanned(scan.limit(i32::try_from(size).unwrap_or(i32::MAX)), start).await
     }
 
     /// A page of the table: those of at most `size` items that have an attribute, and where the next page begins.
@@ -128,9 +128,19 @@ impl Table {
         size: usize,
         start: Option<Item>,
     ) -> Result<(Vec<Item>, Option<Item>), StoreError> {
-        let scan = self.client.scan().table_name(&self.name).set_exclusive_start_key(start);
-        let scan = scan.filter_expression("attribute_exists(#has)").expression_attribute_names("#has", attribute);
-        let answer = scan.limit(i32::try_from(size).unwrap_or(i32::MAX)).send().await;
+        let scan = self.client.scan().table_name(&self.name).filter_expression("attribute_exists(#has)");
+        let scan = scan.expression_attribute_names("#has", attribute);
+        self.scanned(scan.limit(i32::try_from(size).unwrap_or(i32::MAX)), start).await
+    }
+
+    /// What a scan finds from `start` on in one request, and where the next one begins.
+    async fn scanned(
+        &self,
+        scan: ScanFluentBuilder,
+        start: Option<Item>,
+    ) -> Result<(Vec<Item>, Option<Item>), StoreError> {
+        let scan = scan.set_exclusive_start_key(start);
+        let answer = self.patiently(move || scan.clone().send()).await;
         let answer = answer.map_err(|error| StoreError::service("Scan", &self.name, error))?;
         Ok((answer.items.unwrap_or_default(), answer.last_evaluated_key))
     }
@@ -171,15 +181,18 @@ impl Table {
         mut visit: impl FnMut(Item) -> Result<ControlFlow<B>, StoreError>,
     ) -> Result<Looked<B>, StoreError> {
         let scan = self.client.scan().table_name(&self.name).set_index_name(index.map(str::to_owned));
-        let mut found = scan.into_paginator().send();
+        let mut start = None;
         for _ in 0..pages {
-            let Some(page) = found.next().await else { return Ok(Looked::ThroughAll) };
-            let page = page.map_err(|error| StoreError::service("Scan", &self.name, error))?;
-            for item in page.items.unwrap_or_default() {
+            let (items, next) = self.scanned(scan.clone(), start).await?;
+            for item in items {
                 if let ControlFlow::Break(found) = visit(item)? {
                     return Ok(Looked::Found(found));
                 }
             }
+            if next.is_none() {
+                return Ok(Looked::ThroughAll);
+            }
+            start = next;
         }
         Ok(Looked::TooMany)
     }
@@ -204,10 +217,15 @@ impl Table {
         let scan = self.client.scan().table_name(&self.name).set_index_name(index.map(str::to_owned));
         // An index has no consistent read.
         let scan = scan.set_consistent_read(index.is_none().then_some(true));
-        let mut found = scan.segment(segment.number).total_segments(segment.of).into_paginator().items().send();
-        while let Some(item) = found.next().await {
-            visit(item.map_err(|error| StoreError::service("Scan", &self.name, error))?)?;
+        let scan = scan.segment(segment.number).total_segments(segment.of);
+        let mut start = None;
+        loop {
+            let (items, next) = self.scanned(scan.clone(), start).await?;
+            items.into_iter().try_for_each(&mut visit)?;
+            if next.is_none() {
+                return Ok(());
+            }
+            start = next;
         }
-        Ok(())
     }
 }

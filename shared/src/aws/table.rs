@@ -53,7 +53,8 @@ impl Table {
     ) -> BoxFuture<'_, Result<Option<Item>, StoreError>> {
         async move {
             let request = self.client.get_item().table_name(&self.name).key(key, AttributeValue::S(value));
-            let answer = request.consistent_read(consistent).send().await;
+            let request = request.consistent_read(consistent);
+            let answer = self.patiently(move || request.clone().send()).await;
             Ok(answer.map_err(|error| StoreError::service("GetItem", &self.name, error))?.item)
         }
         .boxed()
@@ -92,7 +93,8 @@ impl Table {
                 let mut rest = Some(HashMap::from([(self.name.clone(), keys)]));
                 let mut pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
                 while let Some(request) = rest.take().filter(|request| !request.is_empty()) {
-                    let answer = self.client.batch_get_item().set_request_items(Some(request)).send().await;
+                    let read = self.client.batch_get_item().set_request_items(Some(request));
+                    let answer = self.patiently(move || read.clone().send()).await;
                     let answer = answer.map_err(|error| StoreError::service("BatchGetItem", &self.name, error))?;
                     let before = items.len();
                     items.extend(answer.responses.unwrap_or_default().into_values().flatten());
@@ -120,8 +122,8 @@ impl Table {
         async move {
             let put = self.client.put_item().table_name(&self.name).set_item(Some(item));
             let put = put.condition_expression(absent(key));
-            match put.return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld).send().await
-            {
+            let put = put.return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+            match self.patiently(move || put.clone().send()).await {
                 Ok(_) => Ok(Write::Done(())),
                 Err(error) => match error.as_service_error() {
                     Some(PutItemError::ConditionalCheckFailedException(refused)) => {

@@ -166,7 +166,7 @@ impl Resetting {
             }
         }
         // One that is refused keeps its key: nobody asked for its work to be done by others.
-        self.tasks.release_keys(&accepted).await?;
+        self.tasks.release_keys_of(batch.id, &accepted).await?;
         for registered in self.registrar.store(&good, &crate::tracking::GroupsRead::default()).await? {
             match registered.outcome {
                 Registration::Registered => page.reset += 1,

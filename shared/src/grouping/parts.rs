@@ -78,17 +78,16 @@ impl Part {
         open.get(at(self.from)..at(self.to)).unwrap_or_default()
     }
 
-    /// Its halves; `second`: how the second one is called. A part with one member, or none, stays as it is.
+    /// Its halves, due when it is; `second`: how the second one is called. A part with one member, or none, stays as it is.
     fn halves(self, open: &[usize], second: Form) -> Vec<Self> {
         let members = self.members(open);
-        let fresh = Self { calls: 0, due: Timestamp::default(), ..self };
         match members.len() {
-            0 | 1 => vec![Self { form: Form::Alone, ..fresh }],
-            2 => vec![Self { form: Form::Alone, ..fresh }],
+            0 | 1 => vec![Self { form: Form::Alone, ..self }],
+            2 => vec![Self { form: Form::Alone, ..self }],
             many => {
                 let middle = members[many / 2];
                 let first = if many / 2 == 1 { Form::Alone } else { Form::Together };
-                vec![Self { to: middle, form: first, ..fresh }, Self { from: middle, form: second, ..fresh }]
+                vec![Self { to: middle, form: first, ..self }, Self { from: middle, form: second, ..self }]
             }
         }
     }
@@ -141,26 +140,35 @@ impl Parts {
         self.0.iter().map(count).sum()
     }
 
-    /// The parts after a call for the next one. `before`: the slots that were open at the call. `open`: those that are still
-    /// open. What is to be called again, and not halved, is due then.
+    /// The parts after a call for the next one. `several`: it was for several members; outcomes of some may have come since.
+    /// `before`: the slots that were open at the call. `open`: those that are still open. What is to be called again, and not
+    /// halved, is due then.
     #[must_use]
-    pub fn after(mut self, shows: Shows, before: &[usize], open: &[usize], due: Timestamp) -> Self {
+    pub fn after(mut self, shows: Shows, several: bool, before: &[usize], open: &[usize], due: Timestamp) -> Self {
         let Some(at) = self.position(before) else { return self };
         let part = self.take(at, before);
-        // Outcomes of some may have come since.
-        let several = part.members(before).len() > 1;
         let form = if part.form == Form::Alone { Form::Alone } else { Form::Together };
         let again = Part { form, calls: part.calls + 1, due, ..part };
+        let fresh = Part { calls: 0, due: Timestamp::default(), ..part };
         self.plan_second(at, shows, open);
         match (shows, part.members(open).len()) {
             (_, 0) => {}
             (Shows::Fails | Shows::TooLarge, _) if several => {
-                drop(self.0.splice(at..at, part.halves(open, shows.second())));
+                drop(self.0.splice(at..at, fresh.halves(open, shows.second())));
             }
             (Shows::Nothing, _) => self.0.insert(at, Part { due: part.due, ..again }),
             (Shows::Works | Shows::Fails | Shows::TooLarge, _) => self.push(again, open),
         }
         self.0.retain(|part| !part.members(open).is_empty());
+        self
+    }
+
+    /// The same, where the parts of these slots, which are in order, are not called before this time.
+    #[must_use]
+    pub fn held(mut self, slots: &[usize], until: Timestamp) -> Self {
+        for part in self.0.iter_mut().filter(|part| !part.members(slots).is_empty()) {
+            part.due = part.due.max(until);
+        }
         self
     }
 

@@ -23,17 +23,26 @@ pub enum Patience {
 }
 
 /// The message for a silent leader, if there is one and patience with it is at an end. The sender renews the lock first, so that
-/// only one of several senders sends it. `linger`: for how long the leader may wait for its batch to fill.
+/// only one of several senders sends it. `linger`: for how long the leader may wait for its batch to fill; `hold`: the effect of
+/// switches on its lane.
 #[must_use]
-pub fn wake_leader(lock: &Lock, linger: Duration, patience: Patience, now: Timestamp) -> Option<GroupMessage> {
+pub fn wake_leader(
+    lock: &Lock,
+    linger: Duration,
+    hold: Hold,
+    patience: Patience,
+    now: Timestamp,
+) -> Option<GroupMessage> {
     let message = GroupMessage::again(lock)?;
-    let speaks_by = lock.acquired_at?.plus(linger);
-    let silent = match patience {
-        Patience::Lease => speaks_by.plus(LEADER_LEASE) < now,
-        Patience::Under(age) => speaks_by <= now.minus(age),
-        Patience::None => true,
+    let speaks_by = lock.elected_at.or(lock.acquired_at)?.plus(linger);
+    let horizon = match patience {
+        Patience::Lease => now.minus(LEADER_LEASE),
+        Patience::Under(age) => now.minus(age),
+        Patience::None => return Some(message),
     };
-    silent.then_some(message)
+    // While its lane was paused, its messages were discarded.
+    let woken_at = lock.elected_at.and(lock.acquired_at).filter(|woken_at| Some(*woken_at) >= hold.resumed_at);
+    overdue(speaks_by, woken_at, horizon, now).then_some(message)
 }
 
 /// Whether a lane is to be woken for a task that was registered then, and is in no batch yet: no worker can be busy with it that
@@ -86,17 +95,38 @@ mod tests {
         Lock { holder: Some(Uuid::from_u128(1)), acquired_at: Some(ACQUIRED), epoch: 4, ..Lock::free(lane) }
     }
 
+    fn wakes(lock: &Lock, patience: Patience, now: Timestamp) -> Option<GroupMessage> {
+        wake_leader(lock, LINGER, Hold::default(), patience, now)
+    }
+
     /// Whether the leader is woken so long after it was elected.
     fn woken(patience: Patience, after: Duration) -> bool {
-        wake_leader(&led(), LINGER, patience, ACQUIRED.plus(after)).is_some()
+        wakes(&led(), patience, ACQUIRED.plus(after)).is_some()
     }
 
     #[test]
     fn a_leader_may_linger_and_then_has_its_lease() {
         let moment = Duration::from_millis(1);
         assert!(!woken(Patience::Lease, Duration::ZERO));
-        assert!(!woken(Patience::Lease, LINGER + LEADER_LEASE));
-        assert!(woken(Patience::Lease, LINGER + LEADER_LEASE + moment));
+        assert!(!woken(Patience::Lease, LINGER + LEADER_LEASE - moment));
+        assert!(woken(Patience::Lease, LINGER + LEADER_LEASE));
+    }
+
+    /// Its queue may be far behind: then each message more makes it later still.
+    #[test]
+    fn a_leader_that_was_woken_is_woken_again_after_pauses_that_grow() {
+        let speaks_by = ACQUIRED.plus(LINGER);
+        let after = |seconds| speaks_by.plus(Duration::from_secs(seconds));
+        let again = Lock { acquired_at: Some(after(100)), elected_at: Some(ACQUIRED), ..led() };
+        for patience in [Patience::Lease, Patience::Under(LEADER_LEASE)] {
+            assert_eq!(wakes(&again, patience, after(199)), None);
+            assert!(wakes(&again, patience, after(200)).is_some());
+            // A pause discarded the message.
+            let hold = |seconds| Hold { resumed_at: Some(after(seconds)), ..Hold::default() };
+            assert!(wake_leader(&again, LINGER, hold(101), patience, after(102)).is_some());
+            assert_eq!(wake_leader(&again, LINGER, hold(100), patience, after(102)), None, "it came after the pause");
+        }
+        assert!(wakes(&again, Patience::None, after(101)).is_some());
     }
 
     #[test]
@@ -117,18 +147,18 @@ mod tests {
     #[test]
     fn a_clock_that_is_behind_wakes_nobody() {
         for patience in [Patience::Lease, Patience::Under(Duration::ZERO)] {
-            assert_eq!(wake_leader(&led(), LINGER, patience, ACQUIRED.minus(LEADER_LEASE)), None);
+            assert_eq!(wakes(&led(), patience, ACQUIRED.minus(LEADER_LEASE)), None);
         }
     }
 
     #[test]
     fn it_gets_its_own_message_and_nobody_gets_one_without_a_leader() {
         let lock = led();
-        let message = wake_leader(&lock, LINGER, Patience::None, ACQUIRED);
+        let message = wakes(&lock, Patience::None, ACQUIRED);
         assert_eq!(message, GroupMessage::again(&lock));
         assert_eq!(message.map(|message| message.epoch), Some(4));
         let free = Lock { holder: None, acquired_at: None, ..lock };
-        assert_eq!(wake_leader(&free, LINGER, Patience::None, ACQUIRED), None);
+        assert_eq!(wakes(&free, Patience::None, ACQUIRED), None);
     }
 
     #[test]

@@ -70,10 +70,8 @@ impl Expression {
     /// It cannot be evaluated, or its value is no text, number, boolean or list of these, or too long.
     pub fn evaluate(&self, subject: &Subject<'_>) -> Result<String, ExpressionError> {
         let value = self.value(subject)?;
-        let text = text(&value).ok_or_else(|| ExpressionError::Type {
-            source_text: self.source.clone(),
-            got: value.type_of().to_string(),
-        })?;
+        let text = text(&value)
+            .ok_or_else(|| ExpressionError::Type { source_text: self.source.clone(), got: without_text(&value) })?;
         if text.len() > TARGET_BYTES_MAX {
             return Err(ExpressionError::ValueTooLong { source_text: self.source.clone(), bytes: text.len() });
         }
@@ -216,6 +214,18 @@ fn text(value: &Value) -> Option<String> {
             parts.map(|parts| parts.join("/"))
         }
         _ => None,
+    }
+}
+
+/// What a value is that has no text: its type, or that of the first element that has none.
+fn without_text(value: &Value) -> String {
+    let is_bad = |element: &Value| matches!(element, Value::List(_)) || text(element).is_none();
+    match value {
+        Value::List(values) => match values.iter().position(is_bad) {
+            Some(at) => format!("a list whose element {} is {}", at + 1, values[at].type_of()),
+            None => value.type_of().to_string(),
+        },
+        other => other.type_of().to_string(),
     }
 }
 

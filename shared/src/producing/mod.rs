@@ -145,13 +145,15 @@ impl Producing {
     }
 
     /// Seals the fan-out if all its partitions are done, then forgets this one, which is. Each partition is marked as done
-    /// before the others are read, so the last one sees all. Doing it again does no harm.
+    /// before the others are read, so the last one sees all. If the record of one has expired, its rows may not have been
+    /// read: the fan-out stays open. Doing it again does no harm.
     ///
     /// # Errors
     /// Tables and queues cannot be reached.
     pub async fn close(&self, tracking: &Tracking, fanout: &Fanout, done: &Partition) -> Result<(), TrackingError> {
         let all = self.partitions(fanout).await?;
-        if all.iter().all(|partition| partition.state == PartitionState::Done) {
+        let of = fanout.producer.as_ref().map_or(0, |producer| producer.partitions as usize);
+        if all.len() == of && all.iter().all(|partition| partition.state == PartitionState::Done) {
             tracking.seal_produced(fanout.id).await?;
         }
         Ok(self.producers.close(done).await?)

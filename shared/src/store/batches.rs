@@ -9,6 +9,7 @@ mod results;
 mod settlement;
 mod slots;
 mod status;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -8,7 +8,7 @@ mod record;
 
 use uuid::Uuid;
 
-use self::record::{ACQUIRED_AT, ACTIVE, CLOSING, EPOCH, HOLDER, IN_FLIGHT, TTL, WAITING};
+use self::record::{ACQUIRED_AT, ACTIVE, CLOSING, ELECTED_AT, EPOCH, HOLDER, IN_FLIGHT, TTL, WAITING};
 use super::findings;
 use super::places::{self, ID};
 use super::shards::shard;
@@ -99,6 +99,7 @@ impl Locks {
             .change(&lock.lane)
             .when("holder = :silent AND acquired_at = :then", [(":silent", text(holder)), (":then", time(acquired_at))])
             .set(ACQUIRED_AT, time(self.0.world.now()));
+        let change = change.set_first(ELECTED_AT, time(acquired_at));
         Ok(change.send().await?.is_done().then_some(message))
     }
 
@@ -219,7 +220,7 @@ impl Locks {
     /// `batch` leads from now on, in an epoch of its own. It finds whatever waits.
     fn lead<'a>(&self, change: Change<'a>, batch: Uuid) -> Change<'a> {
         let change = change.set(HOLDER, text(batch)).set(ACQUIRED_AT, time(self.0.world.now()));
-        change.add(EPOCH, number(1_u32)).remove([WAITING])
+        change.add(EPOCH, number(1_u32)).remove([WAITING, ELECTED_AT])
     }
 
     /// A batch in flight is so no more.

@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use uuid::Uuid;
 
 use crate::aws::attributes::{Reader, expiry, number, time};
-use crate::aws::{Extent, Segment, StoreError, Table, Write};
+use crate::aws::{Change, Extent, Segment, StoreError, Table, Write};
 use crate::clock::Timestamp;
 use crate::limits::{PAGE_RETENTION, PARTITION_RETENTION};
 
@@ -122,12 +122,12 @@ impl Producers {
         worker: Uuid,
     ) -> Result<Write<Partition, Option<Partition>>, StoreError> {
         let after = at.behind(page, duplicates, worker, self.table.world.now());
-        let written = self.write(at, &after).await?;
+        let written = write(self.change(at, &after), after.clone()).await?;
         Ok(written.or_mine(|stands| stands.page == after.page && stands.worker == Some(worker)))
     }
 
     /// Notes that its source failed, and when it is asked again; without a time the partition fails. Refused: another worker
-    /// continued it.
+    /// continued it, or it was resumed meanwhile.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -144,7 +144,9 @@ impl Producers {
                 self.table.change("id", at.page_key()).set("ttl", expiry(self.table.expires(PARTITION_RETENTION)));
             kept.when_present("id").send().await.map(drop)?;
         }
-        self.write(at, &at.with_error(error, due, now)).await
+        let after = at.with_error(error, due, now);
+        // One that was resumed since is at the same page, with as few failed tries.
+        write(self.change(at, &after).when_is("updated_at", time(at.updated_at)), after).await
     }
 
     /// Resumes a partition that failed. Refused: it has not failed, or was resumed already.
@@ -152,7 +154,8 @@ impl Producers {
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn resume(&self, at: &Partition) -> Result<Write<Partition, Option<Partition>>, StoreError> {
-        self.write(at, &at.resumed(self.table.world.now())).await
+        let after = at.resumed(self.table.world.now());
+        write(self.change(at, &after), after).await
     }
 
     /// Takes a partition that is done, or has failed for good, out of the index: a sweep no longer looks at it.
@@ -199,17 +202,17 @@ impl Producers {
     }
 
     /// A change of a partition, on condition that its page, state and failed tries are unchanged.
-    async fn write(
-        &self,
-        at: &Partition,
-        after: &Partition,
-    ) -> Result<Write<Partition, Option<Partition>>, StoreError> {
+    fn change(&self, at: &Partition, after: &Partition) -> Change<'_> {
         let change = self
             .table
             .change("id", at.key())
             .differences(&at.encode(self.table.retention), &after.encode(self.table.retention));
         let change = change.when_is("page", number(at.page)).when_is("tries", number(at.tries));
-        let change = change.when_is("state", crate::aws::attributes::text(at.state.as_str()));
-        Ok(change.send().await?.decode_refused(Partition::decode)?.map(|()| after.clone()))
+        change.when_is("state", crate::aws::attributes::text(at.state.as_str()))
     }
+}
+
+/// Sends the change that makes a partition this one. Returns it.
+async fn write(change: Change<'_>, after: Partition) -> Result<Write<Partition, Option<Partition>>, StoreError> {
+    Ok(change.send().await?.decode_refused(Partition::decode)?.map(|()| after))
 }

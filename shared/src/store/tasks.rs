@@ -195,8 +195,14 @@ impl Tasks {
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
     pub async fn batches_of(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Uuid>, StoreError> {
-        let (mut claimed, mut bundled) = (HashMap::with_capacity(ids.len()), Vec::new());
-        for Standing { id, state, .. } in self.standings(ids, true).await? {
+        let standings = self.standings(ids, true).await?;
+        self.claimants(standings).await
+    }
+
+    /// The batches that claimed tasks, by their records as they were just read.
+    async fn claimants(&self, standings: Vec<Standing>) -> Result<HashMap<TaskId, Uuid>, StoreError> {
+        let (mut claimed, mut bundled) = (HashMap::with_capacity(standings.len()), Vec::new());
+        for Standing { id, state, .. } in standings {
             match state {
                 State::Batched(batch) => drop(claimed.insert(id, batch)),
                 State::Bundled(bundle) => bundled.push((id, bundle)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 use uuid::Uuid;
 
 use super::acks::{AckRefusal, Acks, Refusal, Refused, parts};
@@ -82,15 +82,26 @@ impl Tracking {
         Ok(self.groups.get_many(&ids).await?.into_iter().map(|group| (group.id, group)).collect())
     }
 
+    /// A group that cannot be written does not hold up the others: the first error is returned once they are done.
     async fn apply(&self, acks: &Acks, groups: &BTreeMap<Uuid, GroupRecord>) -> Result<Refused, TrackingError> {
-        let mut refused = self.ack_small(acks).await?;
+        let (mut refused, mut failed) = match self.ack_small(acks).await {
+            Ok(refused) => (refused, None),
+            Err(error) => (Refused::new(), Some(error)),
+        };
         let mut cleared = Vec::with_capacity(acks.len());
         for (name, mask) in acks.iter().filter(|((fanout, group), _)| fanout != group) {
             cleared.push(self.ack_group(*name, groups.get(&name.1), mask));
         }
         let mut ending: BTreeMap<Uuid, Vec<Ending>> = BTreeMap::new();
         let mut cleared = stream::iter(cleared).buffer_unordered(ACKS_AT_ONCE_MAX);
-        while let Some((fanout, group, refusal, step)) = cleared.try_next().await? {
+        while let Some(result) = cleared.next().await {
+            let (fanout, group, refusal, step) = match result {
+                Ok(done) => done,
+                Err(error) => {
+                    failed = failed.or(Some(error));
+                    continue;
+                }
+            };
             refuse(&mut refused, acks, (fanout, group), refusal);
             match step {
                 Clearing::Cleared => {}
@@ -105,8 +116,9 @@ impl Tracking {
         for (fanout, groups) in ending {
             ends.push(self.end(fanout, groups, acks));
         }
-        stream::iter(ends).buffer_unordered(ACKS_AT_ONCE_MAX).try_collect::<Vec<()>>().await?;
-        Ok(refused)
+        let ended: Vec<_> = stream::iter(ends).buffer_unordered(ACKS_AT_ONCE_MAX).collect().await;
+        let failed = failed.or(ended.into_iter().find_map(Result::err));
+        failed.map_or(Ok(refused), Err)
     }
 
     /// Clears bits of small fan-outs. They are read together, so that those an earlier delivery acked cost nothing else.

@@ -64,6 +64,7 @@ pub(crate) async fn everything(engine: &Engine, sim: &Sim) -> Result<(), String>
     let model = std::mem::take(&mut *lock(&sim.model));
     handled(sim, &model, &batches, &cancelled);
     outcomes(sim, &model, &batches);
+    successes(sim, &model, &batches);
     model.later.closed_was_called(&batches).into_iter().for_each(|problem| sim.violate(problem));
     results(engine, sim, &model, &batches).await?;
     crate::control::rested(engine, sim, &model, &cancelled).await?;
@@ -200,6 +201,16 @@ fn handled(sim: &Sim, model: &Model, batches: &ByTask, cancelled: &BTreeSet<Task
                 "task {id} (accepted: {}) or one with its key was handled {handled} times, {worked} of them worked",
                 task.accepted
             ));
+        }
+    }
+}
+
+/// Every success that was written down stands, also where attempts were used up after it.
+fn successes(sim: &Sim, model: &Model, batches: &ByTask) {
+    for id in model.recorded.iter().chain(model.later.recorded.keys()) {
+        let batch = batches.get(id);
+        if !batch.is_some_and(|batch| batch.members.slot(id).is_some_and(|slot| batch.succeeded.get(slot))) {
+            sim.violate(format!("the success of task {id} was recorded, and is not in {batch:?}"));
         }
     }
 }

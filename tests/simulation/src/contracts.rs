@@ -15,7 +15,7 @@ struct Contract {
 }
 
 /// Every contract. Over many runs each must have had writes.
-const CONTRACTS: [Contract; 5] = [
+const CONTRACTS: [Contract; 6] = [
     Contract {
         name: "a leader comes",
         tables: &["LocksTable"],
@@ -46,6 +46,12 @@ const CONTRACTS: [Contract; 5] = [
         applies: |write| write.names(":notice_worker") && write.names(":notice_lease"),
         holds: |write| write.notifies_in_turn(),
     },
+    Contract {
+        name: "a try of a notice is taken for lost",
+        tables: &["BatchesTable", "FanoutsTable"],
+        applies: |write| write.breaks_off_a_try(),
+        holds: |write| write.dead || write.comes_after_the_try(),
+    },
 ];
 
 /// The names of all contracts.
@@ -55,7 +61,12 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 
 /// What is wrong with a write that was applied to `before`.
 pub(crate) fn check(sim: &Sim, request: &Request, before: Option<&Value>) -> Option<String> {
-    let write = Write { values: &request.body["ExpressionAttributeValues"], before: before.unwrap_or(&Value::Null) };
+    let write = Write {
+        change: request.body["UpdateExpression"].as_str().unwrap_or(""),
+        values: &request.body["ExpressionAttributeValues"],
+        before: before.unwrap_or(&Value::Null),
+        dead: sim.plan.restarts > 0,
+    };
     let mut broken = None;
     for contract in CONTRACTS.iter().filter(|contract| contract.tables.contains(&request.table())) {
         if (contract.applies)(&write) {
@@ -66,10 +77,13 @@ pub(crate) fn check(sim: &Sim, request: &Request, before: Option<&Value>) -> Opt
     broken.map(|name| format!("{name}, but the record was {before:?} when this was applied to it: {}", request.body))
 }
 
-/// A write's values and the record it met.
+/// A write and the record it met.
 struct Write<'a> {
+    change: &'a str,
     values: &'a Value,
     before: &'a Value,
+    /// Whether workers may be known to be dead: then nobody waits for the end of what they hold.
+    dead: bool,
 }
 
 impl Write<'_> {
@@ -98,6 +112,20 @@ impl Write<'_> {
         let now = time(&self.values[":now"]);
         let over = !self.before["notified"].is_null() || !self.before["undeliverable"].is_null();
         !over && time(&self.before["notice_due"]) <= now && time(&self.before["notice_lease"]) <= now
+    }
+
+    /// A try that runs is ended by who does not run it, and the notice was not delivered.
+    fn breaks_off_a_try(&self) -> bool {
+        let ends = self.change.contains("#notice_lease") && !self.before["notice_lease"].is_null();
+        ends && !self.names(":notice_worker") && !self.names(":notified")
+    }
+
+    /// Its lease is over by the clock of the worker that says when the next try is due: now.
+    fn comes_after_the_try(&self) -> bool {
+        let time = |value: &Value| value["N"].as_str().and_then(|time| time.parse::<u64>().ok());
+        // With the time that was to be met, that of now has the next name.
+        let now = time(&self.values[":notice_due2"]).or(time(&self.values[":notice_due"]));
+        time(&self.before["notice_lease"]) <= now
     }
 
     fn names(&self, name: &str) -> bool {

@@ -30,6 +30,8 @@ pub(crate) struct ControlModel {
     pub(crate) paused: BTreeMap<Scope, Instant>,
     /// What drains until somebody writes its switch again, and since which response.
     pub(crate) draining: BTreeMap<Scope, Instant>,
+    /// Lanes in which somebody waits for a pause.
+    pub(crate) awaited: BTreeSet<Lane>,
     /// What somebody ever asked to drain.
     pub(crate) drained: BTreeSet<Scope>,
     /// Tasks that somebody asked to cancel, and kinds of selections.

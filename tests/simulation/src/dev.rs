@@ -64,8 +64,8 @@ impl Server {
             sim.count("dev session: its queue is gone");
             return Err(CallError::new(Cause::Status(404), "QueueDoesNotExist"));
         }
-        let post =
-            |at, members| Post { at, batch: call.batch_id, attempt: call.attempt, token: token.clone(), members };
+        let (batch, attempt) = (call.batch_id, call.attempt);
+        let post = |at, members| Post { at, batch, attempt, token: token.clone(), members, late: false };
         if ended.is_some() || dice.chance(sim.rate(2_500)) {
             sim.count("dev session: loses a call");
         } else if dice.chance(4_000) {

@@ -124,6 +124,8 @@ pub(crate) enum Fault {
     SlowAfter(u64),
     /// Done in part, or refused for a conflict.
     Partial,
+    /// Answered from the time before the workers of a small case began.
+    Stale,
 }
 
 impl Fault {

@@ -5,8 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanfold::limits::{NOTICE_PAUSES, NOTICE_RETRY_AFTER_MAX};
+use fanfold::messages::NotifyMessage;
 use tokio::time::Instant;
 use uuid::Uuid;
+
+use crate::lock;
+use crate::request::{Record, Request};
+use crate::sim::Sim;
 
 /// Where faults may lose what a receiver answered, the notice comes again when the lease of its try is over, which began some
 /// time before the call.
@@ -37,6 +42,8 @@ pub(crate) struct Hooks {
     calling: BTreeMap<String, BTreeMap<String, u32>>,
     /// Notices of which a dead letter was sent.
     letters: BTreeSet<Uuid>,
+    /// The keys of the records that they are about.
+    dead: BTreeSet<String>,
     gone: u32,
 }
 
@@ -96,9 +103,9 @@ impl Hooks {
 
     /// A message came to the dead-letter queue of notices.
     pub(crate) fn letter(&mut self, body: &str) {
-        let letter: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
-        let id: Option<Uuid> = letter["undelivered"]["notice"]["id"].as_str().and_then(|id| id.parse().ok());
-        self.letters.extend(id);
+        let Ok(letter) = serde_json::from_str::<NotifyMessage>(body) else { return };
+        self.dead.insert(letter.about.key());
+        self.letters.extend(letter.undelivered.map(|undelivered| undelivered.notice.id));
     }
 
     /// Whether of a notice, which its receiver wants no more of, there is no dead letter.
@@ -130,4 +137,11 @@ impl Hooks {
         *hints += 1;
         (*hints > most).then(|| format!("notify is asked {hints} times for {body}, although nothing failed"))
     }
+}
+
+/// What is wrong with a write that gives a notice up: its dead letter is to be sent before.
+pub(crate) fn given_up(sim: &Sim, request: &Request, record: &Record) -> Option<String> {
+    let gives_up = !request.body["ExpressionAttributeValues"][":undeliverable"].is_null();
+    let early = gives_up && !lock(&sim.model).hooks.dead.contains(&record.1);
+    early.then(|| format!("a notice of {record:?} is given up before its dead letter is sent: {}", request.body))
 }

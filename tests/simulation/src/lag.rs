@@ -37,41 +37,9 @@ impl Lag {
         self.0.get(record)?.iter().find(|(until, _)| *until > moment).map(|(_, item)| item)
     }
 
-    /// Makes the answer to a read of many records miss what was written just now.
+    /// Makes the answer to a read of records by their keys miss what was written just now.
     pub(crate) fn age_read(&self, request: &Request, answer: &mut Value, lag: Duration, dice: &Dice) -> u64 {
-        let table = request.table().to_owned();
-        let names = &request.body["RequestItems"][&table]["ExpressionAttributeNames"];
-        let projected: Option<Vec<&str>> =
-            names.as_object().map(|names| names.values().filter_map(Value::as_str).collect());
-        let keys = request.body["RequestItems"][&table]["Keys"].as_array().into_iter().flatten();
-        let mut keys: Vec<String> = keys.map(|key| key_of(&table, key)).collect();
-        keys.sort();
-        let Some(items) = answer["Responses"][&table].as_array_mut() else { return 0 };
-        let mut aged = 0;
-        for key in keys {
-            let record = (table.clone(), key);
-            let Some(past) = self.at(&record, earlier(lag, dice)) else { continue };
-            aged += 1;
-            items.retain(|item| key_of(&table, item) != record.1);
-            if let Some(Value::Object(item)) = past {
-                let kept =
-                    item.iter().filter(|(name, _)| projected.as_ref().is_none_or(|p| p.contains(&name.as_str())));
-                items.push(Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect()));
-            }
-        }
-        aged
-    }
-
-    /// The same for a read of one record.
-    pub(crate) fn age_get(&self, request: &Request, answer: &mut Value, lag: Duration, dice: &Dice) -> u64 {
-        let table = request.table().to_owned();
-        let key = key_of(&table, &request.body["Key"]);
-        let Some(past) = self.at(&(table, key), earlier(lag, dice)) else { return 0 };
-        if let Value::Object(answer) = answer {
-            answer.remove("Item");
-            answer.extend(past.clone().map(|item| ("Item".to_owned(), item)));
-        }
-        1
+        show_past(request, answer, |record| self.at(record, earlier(lag, dice)).cloned())
     }
 
     /// Makes an index's answer miss what was written just now, and show what is gone.
@@ -113,6 +81,51 @@ impl Lag {
             answer["Count"] = json!(answer["Items"].as_array().map_or(0, Vec::len));
         }
         aged
+    }
+}
+
+/// Has the answer to a read of records by their keys show those of which something is `past` as they were then. Returns
+/// how many.
+pub(crate) fn show_past(
+    request: &Request,
+    answer: &mut Value,
+    mut past: impl FnMut(&Record) -> Option<Option<Value>>,
+) -> u64 {
+    let table = request.table();
+    let keys = match request.operation.as_str() {
+        "GetItem" => std::slice::from_ref(&request.body["Key"]),
+        _ => request.body["RequestItems"][table]["Keys"].as_array().map_or(&[][..], Vec::as_slice),
+    };
+    let mut keys: Vec<String> = keys.iter().map(|key| key_of(table, key)).collect();
+    keys.sort();
+    let mut shown = 0;
+    for key in keys {
+        let record = (table.to_owned(), key);
+        if let Some(past) = past(&record) {
+            show(request, answer, &record.1, past);
+            shown += 1;
+        }
+    }
+    shown
+}
+
+/// Has an answer show a record like this; none: it did not exist.
+fn show(request: &Request, answer: &mut Value, key: &str, past: Option<Value>) {
+    let table = request.table();
+    if request.operation == "GetItem" {
+        if let Value::Object(answer) = answer {
+            answer.remove("Item");
+            answer.extend(past.map(|item| ("Item".to_owned(), item)));
+        }
+        return;
+    }
+    let names = request.body["RequestItems"][table]["ExpressionAttributeNames"].as_object();
+    let projected: Option<Vec<&str>> = names.map(|names| names.values().filter_map(Value::as_str).collect());
+    let Some(items) = answer["Responses"][table].as_array_mut() else { return };
+    items.retain(|item| key_of(table, item) != key);
+    if let Some(Value::Object(mut item)) = past {
+        item.retain(|name, _| projected.as_ref().is_none_or(|projected| projected.contains(&name.as_str())));
+        items.push(Value::Object(item));
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Post {
     pub(crate) attempt: u32,
     pub(crate) token: String,
     pub(crate) members: Vec<Value>,
+    /// Whether they come when the next call has begun.
+    pub(crate) late: bool,
 }
 
 /// Calls that are answered later.
@@ -184,14 +186,15 @@ impl Server {
         let size = 1 + dice.below(members.len().max(1));
         for members in members.chunks(size) {
             let (batch, attempt, token) = (call.batch_id, call.attempt, token.to_owned());
-            let post = Post { at: self.some_time(within), batch, attempt, token, members: members.to_vec() };
+            let (at, members) = (self.some_time(within), members.to_vec());
+            let post = Post { at, batch, attempt, token, members, late: false };
             lock(&sim.model).later.posts.push(post);
         }
         members.retain(|member| member["outcome"] == "retry");
         self.ask_again_late(call, within, token, members);
     }
 
-    /// Members are to be called again, and somebody says so once more, some time after. By then they may be.
+    /// Members are to be called again, and somebody says so once more when they are.
     fn ask_again_late(&self, call: &Call, within: Duration, token: &str, members: Vec<Value>) {
         let sim = &self.sim;
         let (batch, attempt, token) = (call.batch_id, call.attempt, token.to_owned());
@@ -202,7 +205,7 @@ impl Server {
         }
         sim.count("batch API: a retry is posted once more");
         let at = Instant::now() + dice.skewed(Duration::from_secs(2), within * 2);
-        lock(&sim.model).later.posts.push(Post { at, batch, attempt, token, members });
+        lock(&sim.model).later.posts.push(Post { at, batch, attempt, token, members, late: true });
     }
 }
 

@@ -27,6 +27,7 @@ mod lingering;
 mod listed;
 mod mail;
 mod mapped;
+mod marked;
 mod model;
 mod nested;
 mod notices;

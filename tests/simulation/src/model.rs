@@ -108,6 +108,8 @@ pub(crate) struct FanoutModel {
     pub(crate) cancelled_at: Option<Instant>,
     /// Whether it expired.
     pub(crate) expired: bool,
+    /// Whether a write has cut it short, in whichever way.
+    pub(crate) cut_short: bool,
     /// How many items may fail, and whether it was decided that more did.
     pub(crate) tolerated: Option<Tolerance>,
     pub(crate) failing: bool,
@@ -185,6 +187,8 @@ pub(crate) struct Model {
     pending: BTreeMap<Uuid, Vec<TaskId>>,
     /// When attempts began, by batch and number.
     pub(crate) begun: BTreeMap<(Uuid, u32), Instant>,
+    /// The fan-outs that were cut short before attempts began.
+    pub(crate) cut_before: BTreeMap<(Uuid, u32), BTreeSet<Uuid>>,
     /// What a reader was shown that may not change any more: fan-outs that are complete, tasks that ended.
     pub(crate) shown: BTreeMap<String, String>,
     /// The lane of each batch.

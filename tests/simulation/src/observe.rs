@@ -54,14 +54,19 @@ pub(crate) fn wrote(model: &mut Model, request: &Request) {
     }
 }
 
+/// Whether a write begins an attempt.
+pub(crate) fn begins(request: &Request) -> bool {
+    request.table() == "BatchesTable" && !request.body["ExpressionAttributeValues"][":call_until"].is_null()
+}
+
 /// Remembers when an attempt began, by what its write answers.
 pub(crate) fn began(model: &mut Model, request: &Request, answer: &Value) {
-    let begins =
-        request.table() == "BatchesTable" && !request.body["ExpressionAttributeValues"][":call_until"].is_null();
-    let batch = request.writes.first().and_then(|(_, key)| key.parse::<Uuid>().ok()).filter(|_| begins);
+    let batch = request.writes.first().and_then(|(_, key)| key.parse::<Uuid>().ok()).filter(|_| begins(request));
     let begun = &answer["Attributes"];
     if let (Some(batch), Some(attempt)) = (batch, number(&begun["attempts"])) {
         model.begun.insert((batch, attempt), Instant::now());
+        let cut_short = model.fanouts.iter().filter(|(_, fanout)| fanout.cut_short).map(|(id, _)| *id).collect();
+        model.cut_before.insert((batch, attempt), cut_short);
         let mut closed = bits(begun, "succeeded");
         ["failed", "dropped"].iter().for_each(|name| closed.merge(&bits(begun, name)));
         model.later.closed.insert((batch, attempt), closed);
@@ -82,6 +87,7 @@ pub(crate) fn expires(sim: &Sim, request: &Request, record: &Record, before: Opt
     let active = known.active_at.replace(Instant::now());
     let state = before.map_or("", |header| text(header, "state"));
     known.failing |= text(values, ":state") == "failed";
+    known.cut_short |= ["cancelled", "failed", "expired"].contains(&text(values, ":state"));
     if text(values, ":state") != "expired" || state == "expired" {
         // Only what sweeps and notices note of a header changes nothing of it.
         let noted = values[":updated_at"].is_null() && values[":state"].is_null() && request.operation == "UpdateItem";

@@ -39,7 +39,7 @@ pub(crate) async fn pause_scopes(clients: Arc<Clients>) {
     let mut used = BTreeSet::new();
     while !sim.healed() {
         sleep(dice.skewed(Duration::from_secs(1), Duration::from_secs(120))).await;
-        let Some(scope) = scope(&clients, &dice) else { continue };
+        let Some(scope) = awaited(&clients, &dice).or_else(|| scope(&clients, &dice)) else { continue };
         if sim.healed() {
             break;
         }
@@ -77,6 +77,12 @@ pub(crate) async fn cancel_tasks(clients: Arc<Clients>) {
     }
 }
 
+/// A scope of a lane in which somebody waits for a pause.
+fn awaited(clients: &Clients, dice: &Dice) -> Option<Scope> {
+    let lanes: Vec<Lane> = lock(&clients.cluster.sim.model).control.awaited.iter().cloned().collect();
+    (!lanes.is_empty() && dice.chance(7_000)).then(|| scope_of(&dice.pick(&lanes), dice))
+}
+
 /// A scope of a lane that had a batch, or of a task.
 fn scope(clients: &Clients, dice: &Dice) -> Option<Scope> {
     let lane = {
@@ -93,8 +99,12 @@ fn scope(clients: &Clients, dice: &Dice) -> Option<Scope> {
         }
         dice.pick(&lanes.into_iter().collect::<Vec<_>>())
     };
-    let [all, kind, target, lane] = Scope::of(&lane);
-    Some(dice.pick(&[all, kind.clone(), kind, target.clone(), target, lane.clone(), lane]))
+    Some(scope_of(&lane, dice))
+}
+
+fn scope_of(lane: &Lane, dice: &Dice) -> Scope {
+    let [all, kind, target, lane] = Scope::of(lane);
+    dice.pick(&[all, kind.clone(), kind, target.clone(), target, lane.clone(), lane])
 }
 
 /// Pauses a scope.

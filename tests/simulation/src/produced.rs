@@ -49,6 +49,8 @@ pub(crate) struct Produced {
     by_position: bool,
     strict: Option<Tolerance>,
     texts: Option<Texts>,
+    /// Whether its rows are of a kind of their own.
+    own: bool,
     /// The fan-out whose items it reissues.
     of: Option<Uuid>,
     /// How many members a batch with an item of it may have, if it is a reissue for small batches.
@@ -89,7 +91,7 @@ async fn change_key(clients: &Clients, plan: &ProducedPlan, id: Uuid) {
     let Some([(_, first), (_, other)]) = plan.own.as_ref().map(|own| &own.versions[..]) else { return };
     // With another key from the beginning on, that one would count.
     while !lock(&sim.model).has_items(id) {
-        if sim.healed() {
+        if again::at_rest(clients) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -143,8 +145,9 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
             ..FanoutModel::default()
         };
         model.fanouts.insert(id, fanout);
-        let ProducedPlan { rows, partitions, picks, by_position, kept, strict, texts, .. } = plan.clone();
-        let produced = Produced { rows, partitions, picks, by_position, strict, texts, ..Produced::default() };
+        let ProducedPlan { rows, partitions, picks, by_position, kept, strict, texts, own, .. } = plan.clone();
+        let own = own.is_some();
+        let produced = Produced { rows, partitions, picks, by_position, strict, texts, own, ..Produced::default() };
         model.produced.insert(id, produced);
         if by_position && !kept {
             (0..partitions).for_each(|partition| model.expect_pages(id, partition, partitions));
@@ -173,6 +176,11 @@ impl Model {
     /// Whether a page with items of a fan-out was written down.
     fn has_items(&self, fanout: Uuid) -> bool {
         self.produced.get(&fanout).is_some_and(|produced| produced.pages.values().any(|items| !items.is_empty()))
+    }
+
+    /// Whether the rows of a fan-out are of a kind of their own, whose policy shares them out.
+    pub(crate) fn shares_by_policy(&self, fanout: Uuid) -> bool {
+        self.produced.get(&fanout).is_some_and(|produced| produced.own)
     }
 
     /// The rows that a source has for a question.
@@ -255,6 +263,13 @@ impl Model {
         }
         Some(())
     }
+}
+
+/// A partition that runs is in the index of those that sweeps look at, as long as its fan-out goes on.
+pub(crate) fn is_lost(model: &Model, key: &str, now: &Value) -> Option<&'static str> {
+    let fanout: Uuid = key.split('/').next()?.parse().ok()?;
+    let runs = text(now, "state") == "running" && !model.fanouts.get(&fanout)?.cut_short;
+    (runs && now["unfinished"].is_null()).then_some("runs, and no sweep looks at it")
 }
 
 /// A partition goes on from page to page, and stays as it is once it is done; a page is written once.

@@ -322,13 +322,14 @@ impl KindPlan {
 impl SinglesPlan {
     fn draw(dice: &Dice, n: usize, busy: Duration) -> Self {
         let pause = busy.as_millis() as u64 / 12;
+        // Some come as a crowd: many requests at a time, each of which may concern many lanes.
+        let crowd = dice.chance(600);
         Self {
             name: format!("singles{n}"),
             start: dice.millis(0, busy.as_millis() as u64 / 2),
-            // Some come as a crowd: many requests at a time.
-            tasks: if dice.chance(600) { 40 + dice.below(80) } else { 1 + dice.below(20) },
+            tasks: if crowd { 40 + dice.below(80) } else { 1 + dice.below(20) },
             pace: dice.skewed(Duration::from_millis(50), Duration::from_millis(pause.max(50))),
-            chunk: 1 + dice.below(10),
+            chunk: 1 + dice.below(if crowd { 40 } else { 10 }),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The batch API itself: it does its work, or some of it, and answers: outcomes, rubbish, "come again", "never". It goes on
 //! working when its caller has died or waits no more.
 
+mod poison;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -124,7 +126,11 @@ impl Server {
         if at_once.of_batch > 1 {
             self.sim.count("batch API: two calls of one batch at once");
         }
-        *lock(&self.sim.stats).brought.entry("calls").or_default() += 1;
+        let brought = &mut lock(&self.sim.stats).brought;
+        *brought.entry("calls").or_default() += 1;
+        if !self.sim.healed() {
+            *brought.entry("calls while faults last").or_default() += 1;
+        }
     }
 
     async fn decide(&self, call: &Call, mapped: Option<&MappedCall>, timeout: Duration) -> Result<Answer, CallError> {
@@ -151,8 +157,8 @@ impl Server {
             self.say_alone(call);
             return Err(CallError::for_good("400"));
         }
-        if let Some(error) = self.poisoned(call) {
-            return Err(self.leaving_one(call, error).await);
+        if let Some(error) = self.poison(call, timeout).await {
+            return Err(error);
         }
         if dice.chance(rate(self.mood.late)) {
             sim.count("batch API: no answer in time");
@@ -266,18 +272,6 @@ impl Server {
             true => Some(CallError::new(Cause::Status(503), "503")),
             false => self.poisoned(call),
         }
-    }
-
-    /// The refusal of a call because of one of its members.
-    fn poisoned(&self, call: &Call) -> Option<CallError> {
-        let (member, status) = call.members.iter().find_map(|member| {
-            let content: Value = serde_json::from_str(member.content.get()).ok()?;
-            Some((member.id, content["poison"].as_u64()?))
-        })?;
-        self.sim.count(if call.members.len() > 1 { "batch API: poisoned" } else { "batch API: poison alone" });
-        self.say_alone(call);
-        let status = u16::try_from(status).unwrap_or(400);
-        Some(CallError::new(Cause::Status(status), format!("{status}: poisoned by {member}")))
     }
 
     /// A call was refused as a whole: that says something only of a member that was called alone.

@@ -1,5 +1,7 @@
 //! What everything in a run shares: the faults, the queues, the trace, and what was found wrong.
 
+mod fates;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,7 +15,7 @@ use fanfold_local::Template;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::dice::{Dice, hash};
+use crate::dice::Dice;
 use crate::faults::{Fault, FaultPlan};
 use crate::hooks::Strictness;
 use crate::lag::Lag;
@@ -26,24 +28,6 @@ use crate::queues::Queues;
 use crate::small::Gate;
 use crate::stats::{Reached, Stats};
 use crate::trace::Trace;
-
-/// The most that a worker dies at one kind of request, in ten-thousandths.
-const MOST_CRASHES: u32 = 5_000;
-
-/// Deaths at one kind of request in one run: after so many its step is let through, or a long sweep would never come to its end.
-const MOST_DEATHS: u64 = 40;
-
-/// How often a worker dies at a request that its run has seen rarely, in ten-thousandths.
-const RARE_CRASHES: u32 = 4_000;
-
-/// How often everything dies with it, where a run waits for that.
-const RARE_DISASTERS: u32 = 5_000;
-
-/// Deaths at one kind of request in one run from which on it is no longer struck for being rare.
-const RARE_DEATHS: u64 = 4;
-
-/// Requests of which fewer than one in so many was of this kind are rare in a run.
-const RARE: u64 = 150;
 
 /// A run.
 #[derive(Debug)]
@@ -171,41 +155,6 @@ impl Sim {
     /// A rate of the plan; none once faults have stopped.
     pub(crate) fn rate(&self, rate: u32) -> u32 {
         if self.healed() { 0 } else { rate }
-    }
-
-    /// What becomes of a request of a kind that was `reached` as often in this run.
-    pub(crate) fn fault(&self, step: &str, kind: &str, sqs: bool, reached: Reached) -> Fault {
-        match self.death(step, kind, reached) {
-            Some(death) => death,
-            None if self.healed() => Fault::None,
-            None => Fault::draw(&self.plan, &self.dice, sqs),
-        }
-    }
-
-    /// The side of a request on which its worker dies, if it does. The first requests of a kind are struck more often, those
-    /// of which a run makes few most of all, also once other faults have stopped; and each run has some kinds of
-    /// requests that its workers hardly survive.
-    pub(crate) fn death(&self, step: &str, kind: &str, reached: Reached) -> Option<Fault> {
-        let made = self.requests.fetch_add(1, Ordering::Relaxed);
-        let died = reached.before + reached.after;
-        if self.plan.calm || self.rests.load(Ordering::Relaxed) {
-            return None;
-        }
-        let rare = died < RARE_DEATHS && reached.made * RARE <= made;
-        let first = if reached.made <= 3 { 5 } else { 1 };
-        let hot = hash(self.seed, &["hot", step, kind]).as_u128().is_multiple_of(8);
-        let crash = match self.rate(self.plan.crash) * first * if hot { 6 } else { 1 } {
-            _ if died >= MOST_DEATHS => 0,
-            crash if rare => crash.max(RARE_CRASHES),
-            crash => crash.min(MOST_CRASHES),
-        };
-        if !self.dice.chance(crash) {
-            return None;
-        }
-        if rare && self.dice.chance(RARE_DISASTERS) {
-            self.disaster.notify_waiters();
-        }
-        Some(if self.dice.chance(5_000) { Fault::CrashBefore } else { Fault::CrashAfter })
     }
 
     pub(crate) fn next_invocation(&self) -> u64 {

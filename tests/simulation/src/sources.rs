@@ -60,7 +60,9 @@ impl SimulatedSources {
         let dice = &self.sim.dice;
         let rows = lock(&self.sim.model).rows_for(ask);
         let from = usize::try_from(ask.cursor["at"].as_u64().unwrap_or(0)).unwrap_or(0);
-        let to = rows.len().min(from + dice.below(ROWS + 1));
+        // Whether a policy's key is still the one that shares rows out is looked at on each page.
+        let few = lock(&self.sim.model).shares_by_policy(ask.fanout);
+        let to = rows.len().min(from + if few { 1 } else { dice.below(ROWS + 1) });
         let mut page: Vec<Value> = rows[from..to].to_vec();
         dice.shuffle(&mut page);
         // An empty page goes on, too; and the last one may say so or be followed by an empty one.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::lock;
 use crate::request::{Record, Request, key_name, key_of, statement_record, text};
 use crate::wire::{Line, WireAnswer};
-use crate::{contracts, estimated, items, nested, observe, transitions};
+use crate::{contracts, estimated, hooks, items, nested, observe, transitions};
 
 impl Line {
     pub(crate) async fn apply_dynamodb(&self, request: &Request, partial: bool) -> Result<WireAnswer, ConnectorError> {
@@ -21,8 +21,11 @@ impl Line {
         let mut reply = self.raw(&request.operation, &request.body).await?;
         if reply.status == 200 {
             match request.operation.as_str() {
-                "BatchGetItem" => self.degrade_read(request, &mut reply, partial),
-                "GetItem" if request.kind.ends_with(" eventual") => self.degrade_get(request, &mut reply),
+                "GetItem" => self.age(request, &mut reply),
+                "BatchGetItem" => {
+                    self.age(request, &mut reply);
+                    self.degrade_read(request, &mut reply, partial);
+                }
                 "Query" | "Scan" => self.degrade_index(request, &mut reply),
                 _ => {}
             }
@@ -47,24 +50,19 @@ impl Line {
         }
     }
 
-    /// A record that was changed just now may be as it was before.
-    fn degrade_get(&self, request: &Request, reply: &mut WireAnswer) {
+    /// Records that were changed just now may be as they were before, if the read need not be consistent: until everything
+    /// rests, as they are behind by less than the pauses between sweeps then.
+    fn age(&self, request: &Request, reply: &mut WireAnswer) {
         let lag = self.sim.plan.read_lag;
-        if !lag.is_zero() && !self.sim.healed() {
-            let aged = lock(&self.sim.lag).age_get(request, &mut reply.body, lag, &self.sim.dice);
+        if request.kind.ends_with(" eventual") && !lag.is_zero() && !self.sim.rests() {
+            let aged = lock(&self.sim.lag).age_read(request, &mut reply.body, lag, &self.sim.dice);
             self.aged("records read as they were before", aged);
         }
     }
 
-    /// Answers come in any order, some keys unread, some records as they were before.
+    /// Answers come in any order, some keys unread.
     fn degrade_read(&self, request: &Request, reply: &mut WireAnswer, partial: bool) {
         let table = request.table().to_owned();
-        let eventual = request.body["RequestItems"][&table]["ConsistentRead"].as_bool() != Some(true);
-        let lag = self.sim.plan.read_lag;
-        if eventual && !lag.is_zero() && !self.sim.healed() {
-            let aged = lock(&self.sim.lag).age_read(request, &mut reply.body, lag, &self.sim.dice);
-            self.aged("records read as they were before", aged);
-        }
         let Some(items) = reply.body["Responses"][&table].as_array_mut() else { return };
         items.sort_by_key(|item| key_of(&table, item));
         if self.sim.gate.is_none() {
@@ -134,6 +132,7 @@ impl Line {
             self.in_order(request).await?;
             self.has_enough(request);
             self.in_small_batches(request).await?;
+            self.marked(request).await?;
             self.drained(request, &before).await?;
             let responses = reply.body["Responses"].as_array();
             let after = self.stands(request).await?;
@@ -147,9 +146,7 @@ impl Line {
                         Some(after) => (Some(was), after.get(record).cloned()),
                         None => (earlier, was),
                     };
-                    if let Some(leader) = transitions::resigned(record, earlier.as_ref(), now.as_ref()) {
-                        self.has_ended(&leader).await?;
-                    }
+                    self.beside_others(record, earlier.as_ref(), now.as_ref()).await?;
                     let problem = problem.or_else(|| transitions::check(&self.sim, record, earlier, now.as_ref()));
                     problem.into_iter().for_each(|problem| self.sim.violate(problem));
                 }
@@ -165,6 +162,27 @@ impl Line {
             .or_else(|| items::changed(request, record, was))
             .or_else(|| nested::ends(&self.sim, request, record, was))
             .or_else(|| estimated::check::again(&self.sim, &self.worker.name, request))
+            .or_else(|| hooks::given_up(&self.sim, request, record))
+            .or_else(|| transitions::buried(&self.sim, request, record, was))
+    }
+
+    /// Looks at what became of a record, where others say whether that is right.
+    async fn beside_others(
+        &self,
+        record: &Record,
+        earlier: Option<&Option<Value>>,
+        now: Option<&Value>,
+    ) -> Result<(), ConnectorError> {
+        if let Some(leader) = transitions::resigned(record, earlier, now) {
+            self.has_ended(&leader).await?;
+        }
+        if let Some(bundle) = transitions::freed(record, earlier, now) {
+            let bundle = self.images(&[bundle]).await?.into_values().next().unwrap_or_default();
+            if text(&bundle, "state") != "dead" {
+                self.sim.violate(format!("task {} is freed from a bundle that is not dead: {bundle}", record.1));
+            }
+        }
+        Ok(())
     }
 
     /// What a small case's request has written.

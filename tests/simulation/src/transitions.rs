@@ -1,21 +1,24 @@
 //! What a record may never do, whichever step writes it: looked at on every write.
 
+mod lanes;
+mod tasks;
+
 use aws_smithy_types::base64;
 use fanfold::bits::Bits;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::lane::Lane;
 use fanfold::limits::{IDLE_OPEN, IDLE_SEALED, KEY_RETENTION, RETENTION};
-use fanfold::masks::Masks;
 use fanfold::store::fanouts::Tolerance;
 use fanfold::store::places::Party;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::control::NO_BATCH;
+pub(crate) use self::lanes::resigned;
+pub(crate) use self::tasks::{buried, freed};
 use crate::lock;
 use crate::request::{Record, fanout_of, text};
 use crate::sim::Sim;
-use crate::{estimated, kinds, listed};
+use crate::{estimated, kinds, listed, produced};
 
 /// What is wrong with a record that is now as `now` and was as `earlier` before its latest write.
 pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, now: Option<&Value>) -> Option<String> {
@@ -32,14 +35,23 @@ pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, 
     if table == "TasksTable" && text(now, "status") == "duplicate" {
         lock(&sim.model).dropped.extend(key.parse::<TaskId>());
     }
+    let lost = match table.as_str() {
+        "LocksTable" if Party::kind(key).is_none() => lanes::is_lost(now),
+        "TasksTable" => tasks::is_lost(now),
+        "ProducersTable" => produced::is_lost(&lock(&sim.model), key, now),
+        _ => None,
+    };
+    if let Some(lost) = lost {
+        return Some(format!("{table} {key} {lost}: {now}"));
+    }
     let earlier = earlier??;
     let problem = match table.as_str() {
         "LocksTable" => match Party::kind(key) {
             Some(kind) => kinds::transition(sim, kind, &earlier, now),
-            None => leadership(&earlier, now),
+            None => lanes::leadership(&earlier, now),
         },
-        "TasksTable" if key.starts_with("bundle:") => bundle(&earlier, now),
-        "TasksTable" => task(&earlier, now).or_else(|| owner(sim, key, &earlier, now)),
+        "TasksTable" if key.starts_with("bundle:") => tasks::bundle(&earlier, now),
+        "TasksTable" => tasks::task(&earlier, now).or_else(|| tasks::owner(sim, key, &earlier, now)),
         "BatchesTable" => batch(&earlier, now),
         "FanoutsTable" => {
             let changed = if text(now, "mode") == "estimated" {
@@ -51,7 +63,7 @@ pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, 
             changed.or_else(|| listed::entry(now)).or_else(|| kept(now))
         }
         "GroupsTable" => group(&earlier, now),
-        "ProducersTable" => crate::produced::transition(&earlier, now),
+        "ProducersTable" => produced::transition(&earlier, now),
         _ => None,
     };
     let problem = problem.or_else(|| early(sim, record, &earlier, now));
@@ -74,104 +86,6 @@ fn early(sim: &Sim, (table, key): &Record, earlier: &Value, now: &Value) -> Opti
         if missing.get(item.index.into()) { model.may_be_missing(item) } else { model.may_be_done(item) }
     };
     items.find(|item| !may(item)).map(|item| format!("counted item {item} too early"))
-}
-
-/// Only the leader's own batch gets in flight, and each leader has an epoch of its own.
-fn leadership(earlier: &Value, now: &Value) -> Option<String> {
-    let leader = binary_id(text(earlier, "holder"));
-    let flying = |lock: &Value| lock["in_flight"]["BS"].as_array().cloned().unwrap_or_default();
-    let before = flying(earlier);
-    if flying(now).iter().any(|batch| !before.contains(batch) && Some(batch) != leader.as_ref()) {
-        return Some("has a batch in flight that did not lead".to_owned());
-    }
-    let epoch = |lock: &Value| lock["epoch"]["N"].as_str().and_then(|epoch| epoch.parse::<u64>().ok()).unwrap_or(0);
-    let another = !now["holder"].is_null() && now["holder"] != earlier["holder"];
-    (another && epoch(now) <= epoch(earlier)).then(|| "has another leader in an epoch that was before".to_owned())
-}
-
-/// The batch that a lock names as its leader, if one write took it away without putting the batch in flight.
-pub(crate) fn resigned(record: &Record, earlier: Option<&Option<Value>>, now: Option<&Value>) -> Option<String> {
-    let earlier = earlier.and_then(Option::as_ref).filter(|_| record.0 == "LocksTable")?;
-    let leader = text(earlier, "holder");
-    let gone = !leader.is_empty() && now.is_none_or(|now| text(now, "holder") != leader);
-    let flies = binary_id(leader).is_some_and(|id| {
-        now.and_then(|now| now["in_flight"]["BS"].as_array()).is_some_and(|flying| flying.contains(&id))
-    });
-    (gone && !flies).then(|| leader.to_owned())
-}
-
-/// An id as a set of binaries holds it.
-fn binary_id(id: &str) -> Option<Value> {
-    let id: Uuid = id.parse().ok()?;
-    Some(Value::from(base64::encode(id.as_bytes())))
-}
-
-/// A bundle's tasks are claimed once each, after it was opened; what was claimed stays claimed.
-fn bundle(earlier: &Value, now: &Value) -> Option<String> {
-    let allowed = match (text(earlier, "state"), text(now, "state")) {
-        (before, after) if before == after => true,
-        ("filling", "waiting" | "taken" | "dead") | ("waiting", "taken") => true,
-        _ => false,
-    };
-    if !allowed {
-        return Some("went back".to_owned());
-    }
-    if earlier["members"] != now["members"] || earlier["lane"] != now["lane"] {
-        return Some("changed its members".to_owned());
-    }
-    let (claimed, claims) = (claims(earlier)?, claims(now)?);
-    // What is cancelled is claimed for no batch, one after the other.
-    let had = |batch| claimed.get(batch).cloned().unwrap_or_default();
-    let kept = |(batch, slots): (Uuid, &Bits)| match claims.get(batch) {
-        Some(now) if batch == NO_BATCH => slots.minus(now).is_zero(),
-        now => now == Some(slots),
-    };
-    if !claimed.iter().all(kept) {
-        return Some("forgot a claim".to_owned());
-    }
-    let mut left = bits(earlier, "free");
-    for (batch, slots) in claims.iter() {
-        let new = slots.minus(&had(batch));
-        if !new.minus(&left).is_zero() {
-            return Some("was claimed where it was not free".to_owned());
-        }
-        left = left.minus(&new);
-    }
-    let opened = text(earlier, "state") == "filling";
-    (!opened && bits(now, "free") != left).then(|| "lost or found tasks".to_owned())
-}
-
-fn claims(bundle: &Value) -> Option<Masks> {
-    Masks::unpack(&base64::decode(bundle["claims"]["B"].as_str().unwrap_or("")).ok()?).ok()
-}
-
-/// A task is in one batch, or in one bundle until that is dead. One that waits on its own does not expire.
-fn task(earlier: &Value, now: &Value) -> Option<String> {
-    let moved = !now["bundle"].is_null() && earlier["bundle"] != now["bundle"];
-    let claimed = moved || !earlier["batch"].is_null() && earlier["batch"] != now["batch"];
-    let dropped = ["duplicate", "cancelled"].contains(&text(earlier, "status")) && earlier != now;
-    if text(now, "status") == "created" && !now["ttl"].is_null() {
-        return Some("waits on its own, and expires".to_owned());
-    }
-    (claimed || dropped || earlier["digest"] != now["digest"]).then(|| "changed hands".to_owned())
-}
-
-/// A key is released by a task that failed or whose fan-out was cut short, and taken over from that one, or from one that was
-/// dropped as a duplicate.
-fn owner(sim: &Sim, key: &str, earlier: &Value, now: &Value) -> Option<String> {
-    let owner: TaskId = text(earlier, "owner").parse().ok()?;
-    let mut model = lock(&sim.model);
-    let to_others = model.may_be_released_to_others(&owner) || model.may_be_cancelled(&owner);
-    let to_others = to_others || model.may_be_reissued(&owner);
-    let free = !earlier["released"].is_null() || model.dropped.contains(&owner) || to_others;
-    if earlier["owner"] != now["owner"] {
-        let had = model.had.entry(key.to_owned()).or_default();
-        had.insert(owner);
-        let again = text(now, "owner").parse().is_ok_and(|owner: TaskId| had.contains(&owner));
-        return (!free || again).then(|| "changed hands".to_owned());
-    }
-    let released = earlier["released"].is_null() && !now["released"].is_null();
-    (released && !to_others && !model.may_be_released(&owner)).then(|| "was released".to_owned())
 }
 
 fn batch(earlier: &Value, now: &Value) -> Option<String> {

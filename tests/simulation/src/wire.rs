@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 use crate::faults::Fault;
+use crate::lag::show_past;
 use crate::lock;
 use crate::request::Request;
 use crate::sim::Sim;
@@ -147,10 +148,17 @@ impl Line {
         }
         let reply = match reply {
             Some(reply) => reply,
-            None => self.apply(request, sqs, false).await?,
+            None => {
+                let mut reply = self.apply(request, sqs, false).await?;
+                if fault == Fault::Stale {
+                    show_past(request, &mut reply.body, |record| gate.earlier(record));
+                }
+                reply
+            }
         };
         gate.replied(reply.clone());
-        self.log(request, who, if reply.status == 200 { "ok" } else { reply.error_name() });
+        let said = if reply.status == 200 { "ok" } else { reply.error_name() };
+        self.log(request, who, if fault == Fault::Stale { "as it was in the beginning" } else { said });
         let reply = self.after(request, sqs, fault, who, reply).await;
         gate.heard(name, &request.kind, reply.as_ref().ok().map(|reply| &reply.body));
         reply

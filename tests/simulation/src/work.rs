@@ -157,7 +157,7 @@ pub(crate) fn task(clients: &Clients, id: Option<TaskId>) -> TaskRequest {
     }
     // Dice of its own would be drawn for all tasks: most runs have no poison.
     if scenario.poison > 0 && dice.chance(scenario.poison) {
-        content["poison"] = json!(dice.pick(&[400, 413, 422, 500]));
+        content["poison"] = json!(dice.pick(&[400, 413, 422, 500, 500, 500]));
     }
     TaskRequest { id, kind, content }
 }

@@ -435,7 +435,9 @@ async fn a_request_that_did_not_arrive_is_tried_again() {
     assert!(gate(&stack).await.stopped.is_some(), "a probe that did not arrive does not work");
     status.store(200, Ordering::Relaxed);
     stack.minutes(5).await;
-    stack.assert_settled(&tasks, 10).await;
+    for batch in stack.assert_settled(&tasks, 10).await.into_values() {
+        assert_eq!((batch.succeeded.count(), batch.ended - batch.refused), (1, 1), "probes use up no attempts");
+    }
     status.store(408, Ordering::Relaxed);
     let tasks = [tasks, register(&stack, &["700"]).await].concat();
     stack.minutes(2).await;

@@ -1,5 +1,7 @@
 //! Bundles: tasks that were registered together are stored once, and wait and are claimed as one record.
 
+mod beside;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -110,13 +112,15 @@ async fn a_repeated_request_leaves_a_bundle_that_fills_to_its_worker() {
     let (bundle, tasks) = begun(&stack).await;
     stack.tasks.insert(&tasks).await.unwrap();
     assert_eq!(repeat(&stack, &tasks).await, [const { Registration::Known }; 4]);
+    // And a leader that sees it passes it by.
+    let other = stack.register_orders("117", 10..11).await;
     stack.drain().await;
-    assert_eq!(stack.claimed(&ids(&tasks)).await, 0);
+    assert_eq!((stack.claimed(&ids(&tasks)).await, stack.claimed(&other).await), (0, 1));
     let opened = stack.tasks.open_bundles(&[bundle.opened(Bits::ones(4))]).await.unwrap();
     assert!(opened.is_empty(), "it was declared dead");
     assert_eq!(repeat(&stack, &tasks).await, [const { Registration::Known }; 4]);
     stack.drain().await;
-    stack.assert_settled(&ids(&tasks), 10).await;
+    stack.assert_settled(&[ids(&tasks), other].concat(), 10).await;
 }
 
 #[tokio::test(start_paused = true)]

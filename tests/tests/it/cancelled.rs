@@ -1,5 +1,6 @@
 //! Cancelling: nothing is begun any more, what is in progress ends and is counted, the rest is missing. One end, one notice.
 
+mod beside;
 mod crashes;
 
 use std::collections::BTreeSet;

@@ -1,6 +1,8 @@
 //! A kind whose policy is deleted while its tasks wait: nothing is called, nothing is lost, and everything goes on when there is a
 //! policy of the kind again.
 
+mod posted;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -92,6 +92,17 @@ async fn adding_and_sealing_are_activity() {
     assert_eq!(stack.header(fanout).await.state, FanoutState::Expired);
 }
 
+/// It was looked at while it was open, for longer.
+#[tokio::test(start_paused = true)]
+async fn a_sealed_one_is_looked_at_in_time_for_its_shorter_limit() {
+    let stack = stack().await;
+    let (fanout, _) = open(&stack, 2, false, Some([6, 2])).await;
+    after(&stack, HOUR * 2).await;
+    assert_eq!(stack.tracking.seal(fanout).await.unwrap().state, FanoutState::Sealed);
+    after(&stack, HOUR * 2).await;
+    assert_eq!(stack.header(fanout).await.state, FanoutState::Expired);
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_a_limit_there_is_one_that_suits() {
     for (seal, limit) in [(false, IDLE_OPEN), (true, IDLE_SEALED)] {
@@ -124,6 +135,19 @@ async fn tasks_that_wait_do_not_expire() {
     stack.clock.skip(IDLE_OPEN * 2);
     let looked_at = stack.header(fanout).await;
     assert!(stack.tracking.expire(looked_at).await.unwrap());
+}
+
+/// Their own group stays as it was.
+#[tokio::test(start_paused = true)]
+async fn tasks_that_wait_do_not_expire_while_other_items_are_added() {
+    let stack = stack().await;
+    let (fanout, ids) = open(&stack, 2, false, None).await;
+    stack.tracking.mark(&stack.tracking.groups_with(&ids).await.unwrap(), &ids).await.unwrap();
+    stack.clock.skip(IDLE_WITH_TASKS - HOUR);
+    stack.add(fanout, 1, "late").await;
+    stack.clock.skip(IDLE_OPEN * 2);
+    let looked_at = stack.header(fanout).await;
+    assert!(!stack.tracking.expire(looked_at).await.unwrap());
 }
 
 /// The work of fan-outs under items is no activity of theirs, but may take as long as any.

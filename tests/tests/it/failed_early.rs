@@ -1,6 +1,7 @@
 //! Failing early: as soon as more items failed than are tolerated, nothing is begun any more. One end, one notice, exact counts.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use fanfold::ids::ItemId;
 use fanfold::messages::AckRequest;
@@ -141,6 +142,28 @@ async fn failed_calls_end_it_and_the_rest_is_not_called() {
     }
 }
 
+/// The call for the other item begins after the worker that acks has read the header, and before it writes it.
+#[tokio::test(start_paused = true)]
+async fn an_item_whose_call_begins_before_one_failure_too_many_is_counted() {
+    // The second request of that worker, its write, is late.
+    let crash = Crash::new(2, Moment::Late(Duration::from_secs(20))).waiting();
+    let api = ScriptedApi::slow(|_| Duration::from_secs(60), |_| Ok(Answer::AllSucceeded));
+    let changes = json!({"batch_api": {"command": ["truck"], "timeout": 90}});
+    let stack = TestStack::new(policy(changes), api, crash).await;
+    let (fanout, ids) = opened(&stack, Tolerance::Count(0), 2, true).await;
+    stack.crash.begin();
+    let called = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        stack.register_items(&ids[1..]).await;
+        stack.drain().await;
+    };
+    let failure = failed(&ids[..1]);
+    let (acked, ()) = futures::join!(stack.ack.apply(&failure), called);
+    acked.unwrap();
+    assert_eq!(counts(&stack.header(fanout).await), (FanoutState::Failed, true, [1, 0]));
+    assert_eq!(stack.completions().await[0].succeeded, 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_dies_between_counting_and_judging_is_followed_by_a_sweep() {
     // The transaction that counts is applied; the read of the header that follows is not.
@@ -154,7 +177,7 @@ async fn a_worker_that_dies_between_counting_and_judging_is_followed_by_a_sweep(
         let stands = stack.header(fanout).await;
         if acked.is_err() && stands.failures == 1 && !stands.ended() {
             judged += 1;
-            stack.clock.skip(std::time::Duration::from_secs(3_600));
+            stack.clock.skip(Duration::from_secs(3_600));
             stack.sweep().await;
             stack.sweep().await;
             assert_eq!(counts(&stack.header(fanout).await), (FanoutState::Failed, true, [1, 7]), "at {at}");
@@ -176,7 +199,7 @@ async fn acks_seal_cancel_and_failures_race() {
         let acks = join_all(requests.iter().chain(&requests).map(|acks| stack.ack.apply(acks)));
         let cancel = async {
             // Acks that lose a write pause for some milliseconds.
-            tokio::time::sleep(std::time::Duration::from_millis(seed * seed)).await;
+            tokio::time::sleep(Duration::from_millis(seed * seed)).await;
             if seed % 5 == 0 { Some(stack.tracking.cancel(fanout).await) } else { None }
         };
         let (acked, cancelled, sealed) = futures::join!(acks, cancel, stack.tracking.seal(fanout));

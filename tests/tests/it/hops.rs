@@ -86,13 +86,13 @@ async fn a_request_about_many_lanes_leaves_them_to_elections() {
     assert_eq!(hops_to(&stack, 20).await, 3, "elect, group, handle");
 }
 
-/// What comes through the queue, elections and acks are gathered first. Who cannot wait takes HTTP, and a policy without linger.
+/// What comes through the queues of users is gathered first. Who cannot wait takes HTTP.
 #[test]
 fn no_queue_between_a_request_and_its_call_has_a_window() {
     let template = Template::parse(include_str!("../../../template.yaml")).unwrap();
     let windowed = template.event_sources().iter().filter(|source| !source.window.is_zero());
     let functions: Vec<&str> = windowed.map(|source| source.function.as_str()).collect();
-    assert_eq!(functions, ["AckFunction", "ElectFunction", "RegisterFunction"]);
+    assert_eq!(functions, ["AckFunction", "RegisterFunction"]);
 }
 
 /// A linger below a second costs no election: its leader is made by the request, too.

@@ -12,7 +12,7 @@ use fanfold::ids::TaskId;
 use fanfold::metrics::{MEMBERS_FAILED, MEMBERS_SUCCEEDED};
 use fanfold::results::Kept;
 use fanfold::store::batches::{Batch, BatchStatus};
-use fanfold_batch_api::{Accepted, Answer, Call, CallError};
+use fanfold_batch_api::{Accepted, Answer, Call, CallError, MemberAnswer, MemberOutcome};
 use fanfold_tests::{Counters, Crash, QueueName, ScriptedApi, TestStack, outcome, outcomes, policy};
 use serde_json::{Value, json};
 
@@ -204,6 +204,23 @@ async fn without_a_time_for_it_there_is_no_token() {
     assert_eq!((stack.api.seen()[0].token.clone(), batch.secret), (None, None));
     let (status, _) = stack.post_once(batch.id, "1.", &outcomes(&tasks, "failed")).await;
     assert_eq!(status, 403);
+}
+
+/// A request that cannot be written for one member is sent for the others.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_was_not_in_the_request_fails_at_once_and_the_others_are_awaited() {
+    let api = ScriptedApi::new(|call: &Call| {
+        let unsent = MemberAnswer::new(call.members[0].id, MemberOutcome::Failed);
+        let unsent = MemberAnswer { error: Some("it has no weight".to_owned()), ..unsent };
+        Ok(Answer::Later(Accepted { members: vec![unsent], ..Accepted::default() }))
+    });
+    let stack = TestStack::new(changes(json!({})), api, Crash::never()).await;
+    let (members, batch) = open(&stack, 3).await;
+    assert_eq!((batch.failed.count(), batch.error(0)), (1, Some("it has no weight")));
+    stack.post(batch.id, &stack.last_token(), &outcomes(&members[1..], "succeeded")).await;
+    stack.drain().await;
+    let batch = stack.assert_settled(&members, 10).await.remove(&members[0]).unwrap();
+    assert_eq!((batch.succeeded.count(), batch.failed.count(), batch.attempts), (2, 1, 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -28,6 +28,8 @@ fn constants() -> BTreeMap<&'static str, u64> {
         ("BATCH_BYTES_MAX", limits::BATCH_BYTES_MAX.into()),
         ("BATCH_BYTES_DEFAULT", limits::BATCH_BYTES_DEFAULT.into()),
         ("IN_FLIGHT_MAX", limits::IN_FLIGHT_MAX.into()),
+        ("ERROR_BYTES_MAX", limits::ERROR_BYTES_MAX as u64),
+        ("ERRORS_PER_BATCH_MAX", limits::ERRORS_PER_BATCH_MAX as u64),
         ("ANSWER_BYTES_MAX", limits::ANSWER_BYTES_MAX as u64),
         ("RESULT_BYTES_MAX", limits::RESULT_BYTES_MAX as u64),
         ("RESULTS_PER_BATCH_BYTES_MAX", limits::RESULTS_PER_BATCH_BYTES_MAX as u64),

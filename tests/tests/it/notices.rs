@@ -6,6 +6,7 @@ mod chain;
 mod chosen;
 mod crashes;
 mod kinds;
+mod late;
 mod missing;
 mod once;
 mod overtaken;

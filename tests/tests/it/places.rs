@@ -174,10 +174,16 @@ fn further(stack: &TestStack, holder: u128) -> Place {
 const REFUSAL: RefusedCall<'_> = RefusedCall { target: "117", version: Uuid::from_u128(1), answer: "no" };
 
 #[tokio::test(start_paused = true)]
-async fn a_call_refused_in_a_further_record_counts_once_at_most() {
+async fn a_refused_call_counts_once_at_most() {
+    for record in [0, 1] {
+        counts_once(record).await;
+    }
+}
+
+async fn counts_once(record: u32) {
     let lost = at_every_request(Moment::AnswerLost, async |crash| {
         let (stack, gates) = gates(crash).await;
-        let place = further(&stack, 1);
+        let place = Place { record, ..further(&stack, 1) };
         assert!(gates.take(&place, 2, stack.world.now()).await.unwrap().is_done());
         let counted = gates.refuse(&place, REFUSAL).await;
         assert!(gates.refuse(&place, REFUSAL).await.is_ok_and(|gate| gate.is_none()), "its place is released");
@@ -192,6 +198,26 @@ async fn a_call_refused_in_a_further_record_counts_once_at_most() {
     })
     .await;
     assert!(lost.len() > 3, "{lost:?}");
+}
+
+/// One moment may have struck all calls that are under way, in whichever records.
+#[tokio::test(start_paused = true)]
+async fn a_kind_is_stopped_by_as_many_refusals_as_it_has_calls_in_all_records() {
+    let (stack, gates) = gates(Crash::never()).await;
+    let now = stack.world.now();
+    let at_work: Vec<Place> = (1..5).map(|record| Place { record, ..further(&stack, record.into()) }).collect();
+    for place in &at_work {
+        assert!(gates.take(place, 5, now).await.unwrap().is_done());
+    }
+    let refused = Place { record: 0, ..further(&stack, 9) };
+    for _ in 0..3 {
+        assert!(gates.take(&refused, 5, now).await.unwrap().is_done());
+        gates.refuse(&refused, REFUSAL).await.unwrap();
+    }
+    let gate = gates.get("parcel").await.unwrap().unwrap();
+    assert!(!gates.refused_enough(&gate, 5, now).await.unwrap(), "four are under way");
+    gates.release(&at_work[0]).await.unwrap();
+    assert!(gates.refused_enough(&gate, 5, now).await.unwrap());
 }
 
 /// The refusals of another version of the policy are forgotten, those of the same are not.

@@ -1,11 +1,13 @@
 //! Producers: every row of a source is one task of the fan-out, whichever worker dies, whichever message comes twice or is lost,
 //! and though the source answers otherwise when it is asked again; the last partition seals.
 
+mod at_once;
 mod aws;
 mod crashes;
 mod failures;
 mod fixed;
 mod local;
+mod resumed;
 mod sources;
 
 use std::collections::BTreeMap;

@@ -1,14 +1,17 @@
 //! Keys of tasks that failed: released once the batch API answered, kept after silence, and never taken back.
 
+mod late;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fanfold::clock::{Clock, Timestamp, World};
 use fanfold::config::variables;
+use fanfold::control::{Resetting, Scope};
 use fanfold::ids::TaskId;
 use fanfold::limits::RETENTION;
-use fanfold::messages::TaskRequest;
+use fanfold::messages::{HandleMessage, TaskRequest};
 use fanfold_batch_api::{Answer, Call, CallError, Cause, MemberAnswer, MemberOutcome};
 use fanfold_register::{Register, Registration};
 use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, changed, deaths, order};
@@ -218,7 +221,12 @@ async fn a_key_that_its_own_task_takes_again_is_not_free() {
     let stack = stack(json!({}), fails_late).await;
     assert_eq!(register(&stack, 1, 7).await, Registration::Registered);
     stack.drain().await;
+    let batch = stack.only_batch().await;
     assert_eq!(later(&stack, 13, 1).await, Registration::Registered);
+    // The record of the batch that failed is still there: its message comes once more, and what failed is reset.
+    stack.handle_message(HandleMessage::awaited(&batch).unwrap().0).await;
+    let resetting = Resetting::from_environment(stack.surroundings()).unwrap();
+    assert_eq!(resetting.reset_page(&Scope::All, None).await.unwrap().reset, 0, "its work waits already");
     assert_eq!(register(&stack, 2, 7).await, Registration::Duplicate { of: single(1) });
     stack.drain().await;
     assert_eq!(register(&stack, 3, 7).await, Registration::Duplicate { of: single(1) });

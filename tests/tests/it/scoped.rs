@@ -1,5 +1,7 @@
 //! Keys that span fan-outs: within a policy's scope each is accepted once, and a task that is never called keeps none.
 
+mod between;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

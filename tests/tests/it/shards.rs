@@ -8,6 +8,7 @@ use fanfold::ids::{ItemId, expand};
 use fanfold::lane::Lane;
 use fanfold::limits::{FEW_SHARDS, SWEEP_SEGMENTS};
 use fanfold::policy::{Destination, NoticesQueue};
+use fanfold::store::locks::Leader;
 use fanfold::tracking::OpenRequest;
 use fanfold_tests::{QueueName, TestStack, done};
 use serde_json::json;
@@ -126,6 +127,34 @@ async fn lanes_in_many_shards_are_all_found_by_a_sweep() {
     stack.drain().await;
     stack.sweep().await;
     assert_eq!(shards(&stack, "LocksTable", "active").await.len(), 0, "idle lanes are not looked at");
+}
+
+/// A sweep that saw a lane idle may be slow.
+#[tokio::test(start_paused = true)]
+async fn only_an_idle_lane_is_put_aside_and_one_that_is_busy_again_does_not_expire() {
+    let stack = TestStack::with(json!({})).await;
+    let (lane, [first, second]) = (fanfold_tests::lane(), [1, 2].map(Uuid::from_u128));
+    // Whether the index of busy lanes shows it, and how many records expire.
+    let stands = async || (stack.locks.get(&lane).await.unwrap().active, stack.expiring("LocksTable").await);
+    let retired = async || {
+        stack.locks.retire(&lane).await.unwrap();
+        stands().await
+    };
+    let lock = stack.locks.acquire(&lane, first, 1).await.unwrap().done().unwrap();
+    assert_eq!(retired().await, (true, 0), "it has a leader");
+    let leader = Leader { lane: &lane, batch: first, epoch: lock.epoch };
+    assert!(stack.locks.step_down(&leader, false).await.unwrap().is_done());
+    assert_eq!(retired().await, (true, 0), "a batch is in flight");
+    assert!(stack.locks.leave(&lane, first, true).await.unwrap().is_done());
+    assert_eq!(retired().await, (true, 0), "a batch is closing");
+    stack.locks.closed(&lane, &[first]).await.unwrap();
+    assert_eq!(retired().await, (false, 1));
+    let lock = stack.locks.acquire(&lane, second, 1).await.unwrap().done().unwrap();
+    assert_eq!(stands().await, (true, 0), "it has a leader again");
+    stack.locks.resign(&Leader { lane: &lane, batch: second, epoch: lock.epoch }).await.unwrap();
+    assert_eq!(retired().await, (false, 1));
+    stack.locks.close_again(&lane, first).await.unwrap();
+    assert_eq!(stands().await, (true, 0), "a batch is closing again");
 }
 
 /// What a sweep reads where nothing is to be done: half a unit for each of five indexes and for each shard of the fan-outs

@@ -2,6 +2,7 @@
 
 mod between;
 mod crashes;
+mod lost;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

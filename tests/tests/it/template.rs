@@ -244,11 +244,13 @@ fn both_apis_have_the_same_routes() {
     }
 }
 
-/// SAM lets functions that may be in a VPC use EC2. Without a VPC that is denied.
+/// SAM lets functions that may be in a VPC use EC2, for Lambda's own requests. Those of their code are denied.
 #[test]
-fn only_functions_in_a_vpc_may_use_ec2() {
-    let denied = json!({"Statement": [{"Effect": "Deny", "Action": ["ec2:*"], "Resource": "*"}]});
-    let denied = json!({"Fn::If": ["InVpc", {"Ref": "AWS::NoValue"}, denied]});
+fn no_code_may_use_ec2() {
+    let code = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:*";
+    let of_code = json!({"ArnLike": {"lambda:SourceFunctionArn": {"Fn::Sub": code}}});
+    let denied = json!({"Effect": "Deny", "Action": ["ec2:*"], "Resource": "*", "Condition": of_code});
+    let denied = json!({"Statement": [denied]});
     let mut within = Vec::new();
     for (name, function) in resources("AWS::Serverless::Function") {
         if function["VpcConfig"] != Value::Null {
@@ -257,6 +259,21 @@ fn only_functions_in_a_vpc_may_use_ec2() {
         }
     }
     assert_eq!(within, ["HandleFunction", "NotifyFunction", "ProduceFunction"]);
+}
+
+/// Lambda repeats an asynchronous invocation that failed, unless it is told not to: then several sweeps would follow one another.
+#[test]
+fn a_sweep_that_fails_is_not_repeated() {
+    let sweep = resources("AWS::Serverless::Function").remove("SweepFunction").unwrap();
+    assert_eq!(sweep["EventInvokeConfig"], json!({"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}));
+    assert_eq!(sweep["Events"]["EveryMinute"]["Properties"]["RetryPolicy"], json!({"MaximumRetryAttempts": 0}));
+}
+
+/// Lines of each invocation that begins and ends would cost as much as its metrics.
+#[test]
+fn lambda_logs_only_what_goes_wrong() {
+    let document = Template::document(TEXT).unwrap();
+    assert_eq!(document["Globals"]["Function"]["LoggingConfig"]["SystemLogLevel"], "WARN");
 }
 
 #[tokio::test]

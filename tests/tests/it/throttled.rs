@@ -1,16 +1,19 @@
 //! Partitions and tables that take no more: work becomes slow, none is lost, and everything drains. The figures are in docs/SCALING.md; they
 //! are printed with `--nocapture`.
 
+mod patient;
+
 use std::cell::Cell;
 use std::future::ready;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fanfold::ids::{TaskId, expand};
 use fanfold::limits::{ATTEMPT_MARGIN, BATCH_API_TIMEOUT_MAX};
 use fanfold::messages::RegisterRequest;
 use fanfold::store::places::Party;
-use fanfold_batch_api::Answer;
+use fanfold_batch_api::{Answer, CallError, Cause};
 use fanfold_local::{Fate, Interceptor, ServiceAnswer, ServiceRequest};
 use fanfold_tests::{Crash, Partitions, QueueName, ScriptedApi, TestStack, Throughput, done, order, policy, until};
 use futures::FutureExt;
@@ -87,19 +90,16 @@ async fn ten_lanes_whose_kind_has_many_places_are_not_throttled() {
     assert!(!work(json!({"max_batch": 10, "max_in_flight": 20}), limits, 2_000, 10, &many).await);
 }
 
-/// Refuses every change of a record for some time.
+/// Refuses every change of the kind's gate while this is so.
 #[derive(Debug)]
-struct Throttles {
-    record: String,
-    until: Instant,
-}
+struct Throttles(Arc<AtomicBool>);
 
 impl Interceptor for Throttles {
     fn before<'a>(&'a self, call: &'a ServiceRequest) -> BoxFuture<'a, Fate> {
         let body: Value = serde_json::from_slice(&call.body).unwrap();
         let refuses = call.operation == "UpdateItem"
-            && body["Key"].to_string().contains(&self.record)
-            && Instant::now() < self.until;
+            && body["Key"].to_string().contains(&Party::Kind("parcel".to_owned()).key())
+            && self.0.load(Ordering::Relaxed);
         let refusal = || Fate::Answered(ServiceAnswer::error(400, "ThrottlingException", "throttled"));
         ready(if refuses { refusal() } else { Fate::Pass }).boxed()
     }
@@ -108,9 +108,8 @@ impl Interceptor for Throttles {
 /// Its message does not fail, and so need not wait for its visibility timeout.
 #[tokio::test(start_paused = true)]
 async fn a_batch_that_gets_no_place_because_of_throttling_comes_again() {
-    let record = Party::Kind("parcel".to_owned()).key();
-    let throttles = Throttles { record, until: Instant::now() + Duration::from_secs(60) };
-    let crash = Crash::meeting(Arc::new(throttles));
+    let throttled = Arc::new(AtomicBool::new(true));
+    let crash = Crash::meeting(Arc::new(Throttles(Arc::clone(&throttled))));
     let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash).await;
     let tasks = stack.register_orders("117", 0..3).await;
     stack.pass(&[QueueName::Elect, QueueName::Group]).await;
@@ -119,9 +118,34 @@ async fn a_batch_that_gets_no_place_because_of_throttling_comes_again() {
     assert_eq!(messages.len(), 1);
     assert!(stack.hand(QueueName::Handle, messages).await.is_empty());
     assert!(stack.api.seen().is_empty(), "nothing is called without a place");
+    throttled.store(false, Ordering::Relaxed);
     stack.drain().await;
     assert_eq!(stack.api.seen().len(), 1);
     stack.assert_settled(&tasks, 10).await;
+}
+
+/// Nor does its attempt count, if a batch API that refuses every call cannot be noted in the gate.
+#[tokio::test(start_paused = true)]
+async fn a_refused_call_does_not_count_although_the_gate_is_throttled() {
+    let throttled = Arc::new(AtomicBool::new(false));
+    let crash = Crash::meeting(Arc::new(Throttles(Arc::clone(&throttled))));
+    let throttles = Arc::clone(&throttled);
+    let api = ScriptedApi::new(move |call| {
+        throttles.store(call.attempt == 1, Ordering::Relaxed);
+        match call.attempt {
+            1 => Err(CallError::new(Cause::Status(503), "busy")),
+            _ => Ok(Answer::AllSucceeded),
+        }
+    });
+    let stack = TestStack::new(policy(json!({"max_attempts": 1})), api, crash).await;
+    let tasks = stack.register_orders("117", 0..3).await;
+    stack.pass(&[QueueName::Elect, QueueName::Group, QueueName::Handle]).await;
+    throttled.store(false, Ordering::Relaxed);
+    stack.drain().await;
+    // Its first place is free when its lease ends.
+    tokio::time::sleep(BATCH_API_TIMEOUT_MAX + ATTEMPT_MARGIN).await;
+    let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
+    assert_eq!((batch.succeeded.count(), batch.refused), (3, 1));
 }
 
 /// Many producers add few items each to one fan-out: its header is written by each of them.

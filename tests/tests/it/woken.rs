@@ -1,5 +1,8 @@
 //! Lanes that are woken at once: what waits there need not wait for a sweep.
 
+mod late;
+mod repeated;
+
 use fanfold::grouping::{Bundle, Load, Loads};
 use fanfold::ids::TaskId;
 use fanfold::masks::Masks;
@@ -51,8 +54,11 @@ async fn a_leader_that_resigns_after_losing_its_intent_wakes_its_lane() {
     let lost = Members::new(tasks[..2].iter().copied());
     stack.batches.intend(batch, &lane(), &lost, &Masks::default(), Weight::default()).await.unwrap();
     assert_eq!(stack.tasks.claim(&tasks[..2], &lane(), other).await.unwrap().len(), 2);
-    let leader = GroupMessage::elected(&lock, batch, Waiting::default());
-    assert!(stack.hand(QueueName::Group, vec![message("leader", &leader)]).await.is_empty());
+    let leader = message("leader", &GroupMessage::elected(&lock, batch, Waiting::default()));
+    assert!(stack.hand(QueueName::Group, vec![leader.clone()]).await.is_empty());
+    // Its worker died after it had released the lock, before it woke the lane: the message comes once more.
+    assert_eq!(stack.take(QueueName::Elect).await.len(), 1);
+    assert!(stack.hand(QueueName::Group, vec![leader]).await.is_empty());
     stack.drain().await;
     let handled: Vec<TaskId> =
         stack.all_batches().await.iter().flat_map(|batch| batch.members.ids().to_vec()).collect();

@@ -67,7 +67,7 @@ impl Summary {
             return writeln!(f, ": there are no rows in the file\n");
         }
         if self.resumed {
-            write!(f, ", {} of them in this last leg, which took {seconds:.1} s", HumanCount(self.done_in_last_leg))?;
+            write!(f, ", {} of them since it was resumed, in {seconds:.1} s", HumanCount(self.done_in_last_leg))?;
         } else {
             write!(f, " in {seconds:.1} s")?;
         }
@@ -135,23 +135,24 @@ impl Summary {
         let row = |tasks: u64, what: &str| format!("              {:>9}   {what}", HumanCount(tasks).to_string());
         let (first, others) = reasons.split_at(reasons.len().min(REASONS));
         for (reason, tasks) in first {
-            let names = self.names_of_failed(reason, **tasks).join(", ");
-            writeln!(f, "{}", row(**tasks, &format!("{}: {names}", shown(reason))))?;
+            let names = self.names_of_failed(reason, **tasks);
+            writeln!(f, "{}", row(**tasks, &format!("{}{names}", shown(reason))))?;
         }
         if others.is_empty() {
             return Ok(());
         }
         let tasks: u64 = others.iter().map(|(_, tasks)| **tasks).sum();
         let others = count(others.len() as u64, "other reason", "other reasons");
-        writeln!(f, "{}", row(tasks, &format!("… and {others} (with --json a run lists all)")))
+        writeln!(f, "{}", row(tasks, &format!("… and {others} (with --json a run lists all that are kept)")))
     }
 
-    /// The first of so many tasks that failed for a reason: their keys, or their rows.
-    fn names_of_failed(&self, reason: &str, count: u64) -> Vec<String> {
+    /// The first of so many tasks that failed for a reason, if any are known: their keys, or their rows.
+    fn names_of_failed(&self, reason: &str, count: u64) -> String {
         let tasks = self.failed_tasks.iter().filter(|task| task.error == reason);
         let name = |task: &FailedTask| task.key.as_deref().map_or_else(|| format!("row {}", task.row), shown);
-        let more = (count > NAMED as u64).then(|| "…".to_owned());
-        tasks.take(NAMED).map(name).chain(more).collect()
+        let names: Vec<String> = tasks.take(NAMED).map(name).collect();
+        let more = if count > NAMED as u64 { ", …" } else { "" };
+        if names.is_empty() { String::new() } else { format!(": {}{more}", names.join(", ")) }
     }
 
     /// Compared with one call per task, of those that have an outcome: others may not have been called.
@@ -162,11 +163,11 @@ impl Summary {
         let retries = count(self.retries, "retry", "retries");
         let tasks = self.total.saturating_sub(self.open + self.missing);
         if self.calls >= tasks {
-            return format!("   no fewer than one per task, {retries}");
+            return format!("   no fewer than with one call per task, {retries}");
         }
         let percentage = 100.0 * (1.0 - self.calls as f64 / tasks as f64);
         let saved = HumanCount(tasks - self.calls);
-        format!("   {saved} saved against one per task ({percentage:.1} %), {retries}")
+        format!("   {saved} fewer than with one call per task ({percentage:.1} %), {retries}")
     }
 }
 
@@ -275,20 +276,20 @@ mod tests {
         let shown = reasons(&failed(&tasks));
         assert_eq!(shown.len(), REASONS + 1);
         assert_eq!(shown[..2], ["2   error 2999: row 3000, row 3001", "1   error 0000: row 1"]);
-        assert_eq!(shown[REASONS], "2,990   … and 2,990 other reasons (with --json a run lists all)");
+        assert_eq!(shown[REASONS], "2,990   … and 2,990 other reasons (with --json a run lists all that are kept)");
         let shown = reasons(&failed(&tasks[..11]));
-        assert_eq!(shown[REASONS], "1   … and 1 other reason (with --json a run lists all)");
+        assert_eq!(shown[REASONS], "1   … and 1 other reason (with --json a run lists all that are kept)");
         assert_eq!(reasons(&failed(&tasks[..10])).len(), REASONS);
     }
 
     #[test]
     fn tasks_without_an_outcome_save_no_calls() {
         let summary = failed(&[(None, "no")]);
-        assert_eq!(summary.saved(), "   4,990 saved against one per task (99.8 %), 0 retries");
+        assert_eq!(summary.saved(), "   4,990 fewer than with one call per task (99.8 %), 0 retries");
         let stopped = Summary { open: 4_980, ..summary.clone() };
-        assert_eq!(stopped.saved(), "   10 saved against one per task (50.0 %), 0 retries");
+        assert_eq!(stopped.saved(), "   10 fewer than with one call per task (50.0 %), 0 retries");
         let cancelled = Summary { missing: 4_980, ..summary.clone() };
         assert_eq!(cancelled.saved(), stopped.saved());
-        assert_eq!(Summary { open: 4_990, ..summary }.saved(), "   no fewer than one per task, 0 retries");
+        assert_eq!(Summary { open: 4_990, ..summary }.saved(), "   no fewer than with one call per task, 0 retries");
     }
 }

@@ -28,7 +28,7 @@ class ApiError(FanfoldError):
 
 
 class Unreachable(FanfoldError):
-    """The request got no answer, retries included (counts are not retried). It may have been carried out."""
+    """The request got no answer that can be read, retries included (counts are not retried). It may have been carried out."""
 
 
 class NotEnded(FanfoldError, TimeoutError):

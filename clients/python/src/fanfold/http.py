@@ -45,8 +45,9 @@ class Http:
     def call(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, *, once: bool = False
     ) -> dict[str, Any]:
-        """Returns the response's document. Retries with the same headers after no answer, 429, 500, 502, 503 and 504; with
-        `once`, only after 429, when nothing was done. Raises `ApiError`, `Unreachable`, and `FanfoldError` if it cannot sign."""
+        """Returns the response's document. Retries with the same headers after no answer, a success that cannot be read, 429, 500,
+        502, 503 and 504; with `once`, only after 429, when nothing was done. Raises `ApiError`, `Unreachable`, and `FanfoldError`
+        if it cannot sign."""
         again = {429} if once else _AGAIN
         data = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         headers = {"content-type": "application/json", **(headers or {})} if data else dict(headers or {})
@@ -60,10 +61,16 @@ class Http:
                     times = "1 attempt" if attempt == 1 else f"{attempt} attempts"
                     raise Unreachable(f"{method} {path}: no answer after {times}: {error}") from error
             else:
+                document = _object(answer.content)
                 if answer.status_code < 300:
-                    return _document(answer.content)
-                if last or answer.status_code not in again:
-                    raise ApiError(f"{method} {path}", answer.status_code, _document(answer.content))
+                    if document is not None:
+                        return document
+                    # It was cut off, or something in front of Fanfold answered. The request may have been carried out.
+                    if last or once:
+                        raise Unreachable(f"{method} {path}: the answer cannot be read: {_beginning(answer.content)}")
+                elif last or answer.status_code not in again:
+                    problem = {"detail": _beginning(answer.content)} if document is None else document
+                    raise ApiError(f"{method} {path}", answer.status_code, problem)
             pause(attempt)
         raise AssertionError("the last attempt returns or raises")
 
@@ -82,9 +89,13 @@ def pause(attempt: int) -> None:
     time.sleep(random.uniform(0.5, 1) * min(0.2 * 2 ** (attempt - 1), 5))
 
 
-def _document(content: bytes) -> dict[str, Any]:
+def _object(content: bytes) -> dict[str, Any] | None:
     try:
         document = json.loads(content)
     except ValueError:
-        document = None
-    return document if isinstance(document, dict) else {"detail": content[:1_000].decode(errors="replace")}
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _beginning(content: bytes) -> str:
+    return content[:1_000].decode(errors="replace")

@@ -81,39 +81,42 @@ fn a_retry_of_an_older_call_does_not_count_and_its_other_outcomes_do() {
 
 #[test]
 fn what_was_to_be_tried_again_may_still_have_worked() {
-    let again = noted(&open(), 2, &[entry(0, "retry", json!({"error": "busy", "code": "B"}))], NOW).unwrap().after;
+    let busy = json!({"error": "busy", "code": "B", "retry_after": 30});
+    let again = noted(&open(), 2, &[entry(0, "retry", busy)], NOW).unwrap().after;
     let worked = noted(&again, 2, &[entry(0, "succeeded", json!({}))], NOW).unwrap().after;
     assert_eq!((slots(&worked.succeeded), slots(&worked.again)), (vec![0], vec![]));
     assert_eq!((worked.errors.len(), worked.codes.len()), (0, 0));
+    assert_eq!((again.again_at.is_some(), worked.again_at), (true, None), "nobody waits any more");
 }
 
 #[test]
 fn the_last_outcome_ends_a_batch_that_waits_for_its_next_attempt() {
     let waits = Batch { later: None, retry_at: Some(NOW), last_error: Some("busy".to_owned()), ..open() };
     let all: Vec<PostedOutcome> = (0..4).map(|slot| entry(slot, "succeeded", json!({}))).collect();
-    let some = noted(&waits, 2, &all[..3], NOW).unwrap().after;
+    let some = noted(&waits, 2, &all[..3], NOW).unwrap().after.concluded();
     assert_eq!((some.status, some.retry_at), (BatchStatus::InProgress, Some(NOW)));
-    let done = noted(&some, 1, &all[3..], NOW).unwrap().after;
+    let done = noted(&some, 1, &all[3..], NOW).unwrap().after.concluded();
     assert_eq!((done.status, done.retry_at, done.last_error), (BatchStatus::Done, None, None));
     let running = Batch { lease_until: Some(NOW), ..waits };
-    assert_eq!(noted(&running, 2, &all, NOW).unwrap().after.status, BatchStatus::InProgress, "its worker ends it");
+    let running = noted(&running, 2, &all, NOW).unwrap().after.concluded();
+    assert_eq!(running.status, BatchStatus::InProgress, "its worker ends it");
 }
 
 #[test]
 fn a_part_that_is_next_by_an_outcome_waits_for_as_long_as_it_was_asked_to() {
     let due = NOW.plus(Duration::from_secs(3_600));
-    let parts = Parts::split(&[0, 1], Shows::Fails).after(Shows::Works, &[0, 1], &[0, 1], due);
+    let parts = Parts::split(&[0, 1], Shows::Fails).after(Shows::Works, false, &[0, 1], &[0, 1], due);
     assert_eq!(parts.next(&[0, 1]).0, [1], "the other one has to wait");
     let split = Batch { later: None, parts, members: Members::new((0..2).map(id)), retry_at: Some(NOW), ..open() };
-    let after = noted(&split, 2, &[entry(1, "succeeded", json!({}))], NOW).unwrap().after;
+    let after = noted(&split, 2, &[entry(1, "succeeded", json!({}))], NOW).unwrap().after.concluded();
     assert_eq!((after.called(), after.retry_at), (vec![0], Some(due)));
-    let after = noted(&split, 2, &[entry(0, "succeeded", json!({}))], NOW).unwrap().after;
+    let after = noted(&split, 2, &[entry(0, "succeeded", json!({}))], NOW).unwrap().after.concluded();
     assert_eq!((after.called(), after.retry_at), (vec![1], Some(NOW)));
     // An attempt that was taken back leaves no time, if the part that was next could be called at once.
     let taken_back = Batch { retry_at: None, ..split };
-    let after = noted(&taken_back, 2, &[entry(1, "succeeded", json!({}))], NOW).unwrap().after;
+    let after = noted(&taken_back, 2, &[entry(1, "succeeded", json!({}))], NOW).unwrap().after.concluded();
     assert_eq!((after.called(), after.retry_at), (vec![0], Some(due)));
-    let after = noted(&taken_back, 2, &[entry(0, "succeeded", json!({}))], NOW).unwrap().after;
+    let after = noted(&taken_back, 2, &[entry(0, "succeeded", json!({}))], NOW).unwrap().after.concluded();
     assert_eq!((after.called(), after.retry_at), (vec![1], None));
 }
 

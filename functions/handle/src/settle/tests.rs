@@ -204,6 +204,8 @@ fn long_and_many_errors_are_bounded() {
     let answer = (0..100).map(|n| member(n, MemberOutcome::Failed, Some(&format!("é{n:0>300}")))).collect();
     let settlement = run(&batch(100, 1), Ok(Answer::Members(answer)));
     assert!(settlement.errors.len() <= ERRORS_PER_BATCH_MAX + 1);
+    let further = format!("not kept: a batch keeps {ERRORS_PER_BATCH_MAX} different errors");
+    assert_eq!(settlement.errors.last().map(|(error, _)| error), Some(&further));
     assert!(settlement.errors.iter().all(|(error, _)| error.len() <= ERROR_BYTES_MAX));
     assert_eq!(settlement.errors.iter().map(|(_, slots)| slots.count()).sum::<u64>(), 100);
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::config::{Config, retry::RetryConfig};
-use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::{UpdateItemError, UpdateItemOutput};
 use aws_sdk_dynamodb::types::{
@@ -13,13 +13,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::Change;
-use crate::aws::error::THROTTLED;
 use crate::aws::{Item, StoreError, Table, Write};
-use crate::limits::{STORE_PAUSES, STORE_WAIT_MAX};
 use crate::metrics::CONFLICTS;
-
-/// DynamoDB's code for a write that was not applied because a transaction was about to change its item.
-const TRANSACTION_CONFLICT: &str = "TransactionConflictException";
 
 impl<'a> Change<'a> {
     /// Sends it.
@@ -43,38 +38,22 @@ impl<'a> Change<'a> {
     pub(crate) fn send_once_for_new(self) -> BoxFuture<'a, Result<Write<Item>, StoreError>> {
         async move {
             let (table, call) = self.request(ReturnValue::AllNew);
-            let mut pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
-            loop {
+            let send = move || {
                 let once = Config::builder().retry_config(RetryConfig::disabled());
-                let answer = call.clone().customize().config_override(once).send().await;
-                let not_applied = |code| THROTTLED.contains(&code) || code == TRANSACTION_CONFLICT;
-                if answer.as_ref().is_err_and(|error| error.code().is_some_and(not_applied))
-                    && let Some(pause) = pauses.next(table.world.random.next())
-                {
-                    tokio::time::sleep(pause).await;
-                    continue;
-                }
-                return Ok(read(table, answer)?.map(|answer| answer.attributes.unwrap_or_default()));
-            }
+                call.clone().customize().config_override(once).send()
+            };
+            let answer = table.patiently(send).await;
+            Ok(read(table, answer)?.map(|answer| answer.attributes.unwrap_or_default()))
         }
         .boxed()
     }
 
-    /// Sends it. The SDK repeats it after failures that may pass, but not if it met a transaction.
+    /// Sends it. The SDK repeats it after other failures that may pass.
     fn call(self, wanted: ReturnValue) -> BoxFuture<'a, Result<Write<UpdateItemOutput>, StoreError>> {
         async move {
             let (table, call) = self.request(wanted);
-            let mut pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
-            loop {
-                let answer = call.clone().send().await;
-                if answer.as_ref().is_err_and(|error| error.code() == Some(TRANSACTION_CONFLICT))
-                    && let Some(pause) = pauses.next(table.world.random.next())
-                {
-                    tokio::time::sleep(pause).await;
-                    continue;
-                }
-                return read(table, answer);
-            }
+            let answer = table.patiently(move || call.clone().send()).await;
+            read(table, answer)
         }
         .boxed()
     }

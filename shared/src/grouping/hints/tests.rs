@@ -51,8 +51,11 @@ fn a_batch_waits_for_the_message_of_its_next_step() {
     assert_eq!(awaited(&batch), Some((1, 5)));
     let batch = Batch { status: BatchStatus::InProgress, attempts: 3, lease_until: Some(Timestamp(40)), ..batch };
     assert_eq!(awaited(&batch), Some((3, 40)), "its worker may be lost");
-    let asked = Batch { again_at: Some(Timestamp(60)), ..batch.clone() };
+    let asked = Batch { again: Bits::ones(1), again_at: Some(Timestamp(60)), ..batch.clone() };
     assert_eq!(awaited(&asked), Some((3, 60)), "and a pause was posted for its members");
+    let come = Batch { again: Bits::default(), ..asked.clone() };
+    assert_eq!(awaited(&come), Some((3, 40)), "those that asked for the pause have other outcomes");
+    assert_eq!(awaited(&Batch { dropped: Bits::ones(1), ..asked }), Some((3, 40)), "or are not called any more");
     let batch = Batch { lease_until: None, retry_at: Some(Timestamp(30)), ..batch };
     assert_eq!(awaited(&batch), Some((4, 30)));
     assert_eq!(awaited(&Batch { retry_at: None, ..batch.clone() }), Some((4, 5)));

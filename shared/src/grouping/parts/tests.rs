@@ -7,6 +7,14 @@ use proptest::prelude::*;
 use super::*;
 use crate::limits::{BATCH_MEMBERS_MAX, MEMBERS_BYTES_MAX};
 
+impl Parts {
+    /// The parts after a call for all members of the next one.
+    fn then(self, shows: Shows, before: &[usize], open: &[usize], due: Timestamp) -> Self {
+        let several = self.next(before).0.len() > 1;
+        self.after(shows, several, before, open, due)
+    }
+}
+
 /// What a batch came to.
 #[derive(Debug, Default)]
 struct Run {
@@ -39,7 +47,7 @@ fn run(n: usize, poison: &BTreeSet<usize>, tries: u32) -> Run {
             open.retain(|slot| !called.contains(slot));
         }
         let shows = if fails { Shows::Fails } else { Shows::Works };
-        parts = Parts::unpack(&parts.after(shows, &before, &open, Timestamp(7)).pack()).unwrap();
+        parts = Parts::unpack(&parts.then(shows, &before, &open, Timestamp(7)).pack()).unwrap();
         run.parts = run.parts.max(parts.0.len());
         let covered: usize = parts.0.iter().map(|part| part.members(&open).len()).sum();
         assert_eq!(covered, open.len(), "each open slot is in one part");
@@ -118,25 +126,25 @@ fn the_second_half_is_halved_without_a_call_if_the_first_works() {
     let parts = Parts::split(&open, Shows::Fails);
     assert_eq!(parts.next(&open).0, [0, 1, 2, 3]);
     let left: Vec<usize> = (4..8).collect();
-    let parts = parts.after(Shows::Works, &open, &left, Timestamp(7));
+    let parts = parts.then(Shows::Works, &open, &left, Timestamp(7));
     assert_eq!(parts.next(&left), (vec![4, 5], 0));
     // The first half of those fails: now nothing is known of the second, which is called as it is later.
-    let parts = parts.after(Shows::Fails, &left, &left, Timestamp(7));
+    let parts = parts.then(Shows::Fails, &left, &left, Timestamp(7));
     assert_eq!(parts.next(&left), (vec![4], 0));
-    let parts = parts.after(Shows::Works, &left, &[5, 6, 7], Timestamp(7));
+    let parts = parts.then(Shows::Works, &left, &[5, 6, 7], Timestamp(7));
     assert_eq!(parts.next(&[5, 6, 7]), (vec![5], 0));
-    let parts = parts.after(Shows::Fails, &[5, 6, 7], &[6, 7], Timestamp(7));
+    let parts = parts.then(Shows::Fails, &[5, 6, 7], &[6, 7], Timestamp(7));
     assert_eq!(parts.next(&[6, 7]), (vec![6, 7], 0));
-    assert!(parts.after(Shows::Works, &[6, 7], &[], Timestamp(7)).is_empty());
+    assert!(parts.then(Shows::Works, &[6, 7], &[], Timestamp(7)).is_empty());
 }
 
 #[test]
 fn a_part_that_was_too_large_has_two_halves_that_may_work() {
     let open: Vec<usize> = (0..8).collect();
-    let parts = Parts::split(&open, Shows::TooLarge).after(Shows::Works, &open, &open[4..], Timestamp(7));
+    let parts = Parts::split(&open, Shows::TooLarge).then(Shows::Works, &open, &open[4..], Timestamp(7));
     assert_eq!(parts.next(&open[4..]), (vec![4, 5, 6, 7], 0));
-    let parts = parts.after(Shows::TooLarge, &open[4..], &open[4..], Timestamp(7));
-    let parts = parts.after(Shows::Works, &open[4..], &[6, 7], Timestamp(7));
+    let parts = parts.then(Shows::TooLarge, &open[4..], &open[4..], Timestamp(7));
+    let parts = parts.then(Shows::Works, &open[4..], &[6, 7], Timestamp(7));
     assert_eq!(parts.next(&[6, 7]), (vec![6, 7], 0));
 }
 
@@ -151,7 +159,7 @@ fn calls_that_are_too_large_cost_no_more_than_their_halves() {
             calls += 1;
             let shows = if called.len() > fits { Shows::TooLarge } else { Shows::Works };
             open.retain(|slot| shows.fails() || !called.contains(slot));
-            parts = parts.after(shows, &before, &open, Timestamp(7));
+            parts = parts.then(shows, &before, &open, Timestamp(7));
         }
         assert!(calls <= 4 * n / fits.min(n / 2), "{n} of which {fits} fit: {calls} calls");
     }
@@ -169,24 +177,45 @@ fn a_part_for_each_member_fits_the_record() {
 #[test]
 fn silence_halves_nothing_and_leaves_the_order_as_it_is() {
     let open: Vec<usize> = (0..8).collect();
-    let parts = Parts::split(&open, Shows::Fails).after(Shows::Nothing, &open, &open, Timestamp(7));
+    let parts = Parts::split(&open, Shows::Fails).then(Shows::Nothing, &open, &open, Timestamp(7));
     assert_eq!((parts.next(&open), parts.due(&open)), ((vec![0, 1, 2, 3], 1), Timestamp(0)));
-    let parts = parts.after(Shows::Works, &open, &[4, 5, 6, 7], Timestamp(7));
+    let parts = parts.then(Shows::Works, &open, &[4, 5, 6, 7], Timestamp(7));
     assert_eq!(parts.next(&[4, 5, 6, 7]), (vec![4, 5, 6, 7], 0), "a first half that was silent once shows nothing");
 }
 
 #[test]
 fn members_to_be_called_again_wait_while_others_are_called() {
     let open: Vec<usize> = (0..4).collect();
-    let parts = Parts::split(&open, Shows::Fails).after(Shows::Works, &open, &[1, 2, 3], Timestamp(7));
+    let parts = Parts::split(&open, Shows::Fails).then(Shows::Works, &open, &[1, 2, 3], Timestamp(7));
     // One of the first half waits; the second half is halved all the same.
     assert_eq!((parts.next(&[1, 2, 3]), parts.due(&[1, 2, 3])), ((vec![2], 0), Timestamp(0)));
-    let parts = parts.after(Shows::Fails, &[1, 2, 3], &[1, 2, 3], Timestamp(9));
+    let parts = parts.then(Shows::Fails, &[1, 2, 3], &[1, 2, 3], Timestamp(9));
     assert_eq!(parts.next(&[1, 2, 3]), (vec![3], 0));
-    let parts = parts.after(Shows::Fails, &[1, 2, 3], &[1, 2, 3], Timestamp(8));
+    let parts = parts.then(Shows::Fails, &[1, 2, 3], &[1, 2, 3], Timestamp(8));
     assert_eq!((parts.next(&[1, 2, 3]), parts.due(&[1, 2, 3])), ((vec![1], 1), Timestamp(7)));
-    let parts = parts.after(Shows::Works, &[1, 2, 3], &[2, 3], Timestamp(7));
+    let parts = parts.then(Shows::Works, &[1, 2, 3], &[2, 3], Timestamp(7));
     assert_eq!((parts.next(&[2, 3]), parts.due(&[2, 3]), parts.count(&[2, 3])), ((vec![2], 1), Timestamp(9), 2));
+}
+
+/// The others of the part are gone: it is called again as it is.
+#[test]
+fn a_part_that_was_called_for_one_member_is_not_halved() {
+    let open: Vec<usize> = (0..4).collect();
+    let parts = Parts::split(&open, Shows::Fails).after(Shows::Fails, false, &open, &open[1..], Timestamp(7));
+    assert_eq!((parts.next(&[1]), parts.due(&[1])), ((vec![1], 1), Timestamp(7)));
+}
+
+#[test]
+fn only_the_parts_of_members_that_ask_for_a_pause_are_held() {
+    let open: Vec<usize> = (0..8).collect();
+    let parts = Parts::split(&open, Shows::TooLarge).held(&[1], Timestamp(9));
+    assert_eq!((parts.next(&open), parts.due(&open)), ((vec![4, 5, 6, 7], 0), Timestamp(0)));
+    assert_eq!(parts.due(&open[..4]), Timestamp(9));
+    assert_eq!(parts.held(&[0], Timestamp(8)).due(&open[..4]), Timestamp(9), "a pause is not shortened");
+    // Nor is it when the second half is halved uncalled.
+    let second = Parts::split(&open, Shows::Fails).held(&[5], Timestamp(9));
+    let second = second.then(Shows::Works, &open, &open[4..], Timestamp(7));
+    assert_eq!((second.next(&open[4..]), second.due(&open[4..])), ((vec![4, 5], 0), Timestamp(9)));
 }
 
 #[test]
@@ -195,7 +224,7 @@ fn dropped_members_are_in_no_part() {
     let parts = Parts::split(&open, Shows::Fails);
     assert_eq!(parts.next(&[2, 5, 6]).0, [2]);
     assert_eq!(parts.next(&[5, 6]).0, [5, 6], "the first half is gone");
-    let parts = parts.after(Shows::Works, &[5, 6], &[6], Timestamp(7));
+    let parts = parts.then(Shows::Works, &[5, 6], &[6], Timestamp(7));
     assert_eq!(parts.next(&[6]), (vec![6], 1));
 }
 
@@ -245,7 +274,7 @@ proptest! {
             if number % 7 == 0 {
                 open.retain(|slot| settled >> (slot % 64) & 3 != 3);
             }
-            parts = parts.after(shows, &before, &open, Timestamp(1_000 * number as u64 + due));
+            parts = parts.then(shows, &before, &open, Timestamp(1_000 * number as u64 + due));
             let covered: usize = parts.0.iter().map(|part| part.members(&open).len()).sum();
             prop_assert_eq!(covered, open.len());
             let ranges = parts.0.iter().flat_map(|part| part.members(&open).iter().copied()).collect::<BTreeSet<_>>();

@@ -73,7 +73,7 @@ pub enum ExpressionError {
     Type {
         /// The expression.
         source_text: String,
-        /// The value's type.
+        /// The value's type, or that of the first element of a list that has no text.
         got: String,
     },
     /// It gives a value that cannot be a weight.
@@ -112,4 +112,21 @@ pub enum ExpressionError {
         /// The value's size.
         bytes: usize,
     },
+}
+
+impl ExpressionError {
+    /// Whether a text stands where a number, true or false is needed.
+    #[must_use]
+    pub fn finds_text(&self) -> bool {
+        match self {
+            Self::Weight { got, .. } | Self::Flag { got, .. } => got == "string",
+            Self::HeadStart { got, .. } => got.starts_with('`'),
+            // A field of a text is no such case.
+            Self::Evaluation { reason, .. } => {
+                let other_type = ["no matching overload", "Unsupported binary operator"];
+                other_type.iter().any(|part| reason.contains(part)) && !reason.contains("'_._'")
+            }
+            _ => false,
+        }
+    }
 }

@@ -31,12 +31,42 @@ fn says_what_is_wrong() {
     );
     assert!(matches!(evaluate("content.state", json!({})), Err(ExpressionError::Evaluation { .. })));
     assert!(matches!(evaluate("content.a", json!({"a": null})), Err(ExpressionError::Type { .. })));
+    for (content, found) in [
+        (json!({"a": "x", "b": null}), "a list whose element 2 is null"),
+        (json!({"a": ["x"], "b": null}), "a list whose element 1 is list"),
+        (json!({"a": 1, "b": {}}), "a list whose element 2 is map"),
+    ] {
+        let error = evaluate("[content.a, content.b]", content).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("`[content.a, content.b]` gives {found}, a string, ")), "{error}");
+    }
     assert!(matches!(
         evaluate("content.a", json!({"a": "x".repeat(2_000)})),
         Err(ExpressionError::ValueTooLong { .. })
     ));
     assert!(matches!(Expression::compile(&"(".repeat(5_000)), Err(ExpressionError::TooLong(5_000))));
     assert!(matches!(Expression::compile(&"(".repeat(1_000)), Err(ExpressionError::TooDeep)));
+}
+
+#[test]
+fn texts_in_place_of_other_values_are_recognized() {
+    let content = json!({"text": "3", "number": 3.5});
+    let subject = Subject::new("parcel", &content).unwrap();
+    let finds_text = |source: &str| {
+        let expression = Expression::compile(source).unwrap();
+        let errors = [
+            expression.evaluate(&subject).err(),
+            expression.weight(&subject).err(),
+            expression.flag(&subject).err(),
+            expression.head_start(&subject).err(),
+        ];
+        errors.map(|error| error.is_some_and(|error| error.finds_text()))
+    };
+    assert_eq!(finds_text("content.text > 3.0 ? 'heavy' : 'light'"), [true; 4]);
+    assert_eq!(finds_text("content.text + 1.0"), [true; 4]);
+    assert_eq!(finds_text("content.text"), [false, true, true, true]);
+    assert_eq!(finds_text("double(content.text) - 4.0"), [false; 4]);
+    assert_eq!(finds_text("content.number.text"), [false; 4]);
+    assert_eq!(finds_text("content.other"), [false; 4]);
 }
 
 /// Each of these took hours, or all memory, for some content of 128 KiB.

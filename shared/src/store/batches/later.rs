@@ -126,11 +126,11 @@ impl Batch {
     }
 
     /// Before when no call is made, as far as its record says. The part that is next may have become that only since the last
-    /// attempt began, by outcomes that were posted; a pause may have been asked for with these.
+    /// attempt began, by outcomes that were posted; a pause may have been asked for with these, by members that have none yet.
     #[must_use]
     pub fn not_before(&self) -> Timestamp {
-        let asked = self.retry_at.max(self.again_at).unwrap_or_default();
-        asked.max(self.parts.due(&self.unsettled()))
+        let asked = self.again_at.filter(|_| self.again.iter().any(|slot| self.is_open(slot)));
+        self.retry_at.max(asked).unwrap_or_default().max(self.parts.due(&self.unsettled()))
     }
 
     /// Whether this is the same attempt, and it has not ended: only outcomes may have come.

@@ -12,6 +12,7 @@ use crate::store::places::ID;
 pub(super) const ACTIVE: &str = "active";
 pub(super) const HOLDER: &str = "holder";
 pub(super) const ACQUIRED_AT: &str = "acquired_at";
+pub(super) const ELECTED_AT: &str = "elected_at";
 pub(super) const EPOCH: &str = "epoch";
 pub(super) const IN_FLIGHT: &str = "in_flight";
 pub(super) const CLOSING: &str = "closing";
@@ -28,6 +29,8 @@ pub struct Lock {
     pub holder: Option<Uuid>,
     /// When the leader got the lane, or when its message was last sent again.
     pub acquired_at: Option<Timestamp>,
+    /// When the leader got the lane, if its message was sent again since.
+    pub elected_at: Option<Timestamp>,
     /// Counts the leaders of this lane.
     pub epoch: u64,
     /// Batches formed and not ended.
@@ -48,6 +51,7 @@ impl Lock {
             lane,
             holder: None,
             acquired_at: None,
+            elected_at: None,
             epoch: 0,
             in_flight: Vec::new(),
             closing: Vec::new(),
@@ -92,6 +96,7 @@ impl Lock {
             lane: reader.parsed(ID)?,
             holder: reader.optional_parsed(HOLDER)?,
             acquired_at: reader.time(ACQUIRED_AT)?,
+            elected_at: reader.time(ELECTED_AT)?,
             epoch: reader.number(EPOCH)?,
             in_flight: reader.ids(IN_FLIGHT)?,
             closing: reader.ids(CLOSING)?,
@@ -117,6 +122,7 @@ mod tests {
             (ID, Some(text(&lock.lane))),
             (HOLDER, lock.holder.map(text)),
             (ACQUIRED_AT, lock.acquired_at.map(time)),
+            (ELECTED_AT, lock.elected_at.map(time)),
             (EPOCH, Some(number(lock.epoch))),
             (IN_FLIGHT, ids(&lock.in_flight)),
             (CLOSING, ids(&lock.closing)),
@@ -130,12 +136,12 @@ mod tests {
         fn what_is_written_is_read(
             lane in any_lane(),
             holder in prop::option::of(any_id()),
-            acquired_at in prop::option::of(any_time()),
+            [acquired_at, elected_at] in prop::array::uniform2(prop::option::of(any_time())),
             epoch: u64,
             [in_flight, closing] in prop::array::uniform2(prop::collection::vec(any_id(), 0..4)),
             [waiting, active]: [bool; 2],
         ) {
-            let lock = Lock { lane, holder, acquired_at, epoch, in_flight, closing, waiting, active };
+            let lock = Lock { lane, holder, acquired_at, elected_at, epoch, in_flight, closing, waiting, active };
             prop_assert_eq!(Lock::decode(&encode(&lock)).unwrap(), lock);
         }
     }

@@ -162,6 +162,8 @@ mod tests {
         assert_eq!(failed.next(Some(later(4)), later(1)), Next::Wait(Duration::from_secs(3)));
         assert_eq!(failed.next(Some(later(4)), later(4)), Next::Try);
         assert_eq!(failed.waiting_since(NOW), later(4));
+        let running = NoticeProgress { tries: 2, lease_until: Some(later(64)), ..failed };
+        assert_eq!(running.waiting_since(NOW), later(64), "its try has begun");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Tasks;
-use super::record::{ID, KEY, TTL};
+use super::record::{ID, KEY, OF_KEY, Standing, TTL};
 use crate::aws::attributes::{Reader, item, number, text};
 use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
@@ -135,6 +135,9 @@ impl Holding {
     }
 }
 
+/// The record id of a key, and the task whose record names it.
+type Keyed = (String, Standing);
+
 /// A key that goes from one task to another, or to the task that had it last.
 #[derive(Clone, Debug)]
 pub struct Takeover {
@@ -209,16 +212,38 @@ impl Tasks {
     /// # Errors
     /// The table cannot be read or written, or a record is corrupt.
     pub async fn release_keys(&self, ids: &[TaskId]) -> Result<(), StoreError> {
-        let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        let ttl = Some(self.table.expires(RETENTION).seconds());
-        let mut releases = Vec::new();
-        for item in self.table.get_many(ID, &keys, &[ID, KEY], true).await? {
-            let reader = Reader::new("tasks", ID, &item);
-            if let Some(key) = reader.optional_text(KEY)? {
-                releases.push((key.to_owned(), reader.parsed(ID)?));
+        let keyed = self.keyed(ids).await?;
+        self.release(keyed).await
+    }
+
+    /// The same for members of a batch, perhaps long after it ended. A task that was registered again when its record had expired
+    /// may have its key again: only keys of tasks that this batch has claimed are released.
+    ///
+    /// # Errors
+    /// The table cannot be read or written, or a record is corrupt.
+    pub async fn release_keys_of(&self, batch: Uuid, ids: &[TaskId]) -> Result<(), StoreError> {
+        let mut keyed = self.keyed(ids).await?;
+        let claimants = self.claimants(keyed.iter().map(|(_, task)| task.clone()).collect()).await?;
+        keyed.retain(|(_, task)| claimants.get(&task.id) == Some(&batch));
+        self.release(keyed).await
+    }
+
+    /// Those of these tasks that have a key.
+    async fn keyed(&self, ids: &[TaskId]) -> Result<Vec<Keyed>, StoreError> {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let mut keyed = Vec::new();
+        for item in self.table.get_many(ID, &ids, &OF_KEY, true).await? {
+            if let Some(key) = Reader::new("tasks", ID, &item).optional_text(KEY)? {
+                keyed.push((key.to_owned(), Standing::decode(&item)?));
             }
         }
-        let release = |(key, owner): (String, TaskId)| {
+        Ok(keyed)
+    }
+
+    /// Releases keys, each if the task still has it.
+    async fn release(&self, mut releases: Vec<Keyed>) -> Result<(), StoreError> {
+        let ttl = Some(self.table.expires(RETENTION).seconds());
+        let release = |(key, Standing { id: owner, .. }): Keyed| {
             let before = KeyRecord { id: key, owner, released: false, ttl: None };
             let after = KeyRecord { released: true, ttl, ..before.clone() };
             (before.encode(), after.encode())
@@ -226,7 +251,7 @@ impl Tasks {
         // Several may have had one key, each after another, and a call may name a record only once.
         while !releases.is_empty() {
             let mut named = HashSet::new();
-            let (round, rest) = releases.into_iter().partition(|(key, _): &(String, TaskId)| named.insert(key.clone()));
+            let (round, rest) = releases.into_iter().partition(|(key, _): &Keyed| named.insert(key.clone()));
             releases = rest;
             let round = Vec::into_iter(round).map(release).collect();
             self.table.change_each("releasing keys", &SAME_OWNER, round).await?;

@@ -36,6 +36,8 @@ pub(super) const TTL: &str = "ttl";
 pub(super) const OF_CONTENT: [&str; 3] = [ID, CONTENT, RANK];
 /// The attributes of a [`Standing`], except its time to live.
 pub(super) const OF_STANDING: [&str; 6] = [ID, LANE, STATUS, BUNDLE, BATCH, OF];
+/// The same, and the record id of the task's key.
+pub(super) const OF_KEY: [&str; 7] = [ID, LANE, STATUS, BUNDLE, BATCH, OF, KEY];
 /// The attributes of a [`Rank`], and whether the task still has it.
 pub(super) const OF_RANK: [&str; 4] = [ID, STATUS, LANE, RANK];
 /// Attributes that must be unchanged for a task to be claimed.

@@ -23,7 +23,10 @@ use crate::operator;
 use crate::paused::KNOWN_WITHIN;
 
 /// For how long outcomes wait for their lane to be paused.
-const FOR_A_PAUSE: Duration = Duration::from_secs(60);
+const FOR_A_PAUSE: Duration = Duration::from_secs(300);
+
+/// For how long outcomes that come late wait for the next call.
+const FOR_THE_NEXT_CALL: Duration = Duration::from_secs(900);
 
 /// Posts what is to be posted, when its time comes.
 pub(crate) async fn keep_posting(clients: Arc<Clients>) {
@@ -59,7 +62,10 @@ impl Passing for NotPosted {
 async fn send(clients: Arc<Clients>, post: Post) {
     let sim = &clients.cluster.sim;
     sleep_until(post.at).await;
-    wait_for_a_pause(&clients, &post).await;
+    match post.late {
+        true => wait_for_the_next_call(&clients, &post).await,
+        false => wait_for_a_pause(&clients, &post).await,
+    }
     let ids: Vec<TaskId> = post.members.iter().filter_map(|member| member["id"].as_str()?.parse().ok()).collect();
     {
         let mut model = lock(&sim.model);
@@ -87,6 +93,19 @@ async fn send(clients: Arc<Clients>, post: Post) {
     }
 }
 
+/// Waits for a while until an attempt has begun after the one that the outcomes are of.
+async fn wait_for_the_next_call(clients: &Clients, post: &Post) {
+    let sim = &clients.cluster.sim;
+    let until = Instant::now() + FOR_THE_NEXT_CALL;
+    let has_begun = |model: &Model| {
+        let mut later = model.begun.range((post.batch, post.attempt + 1)..=(post.batch, u32::MAX));
+        later.next().is_some()
+    };
+    while !has_begun(&lock(&sim.model)) && Instant::now() < until {
+        sleep(Duration::from_millis(250)).await;
+    }
+}
+
 /// Some outcomes wait for a while until their lane is paused, and everybody must know of it.
 async fn wait_for_a_pause(clients: &Clients, post: &Post) {
     let sim = &clients.cluster.sim;
@@ -95,21 +114,24 @@ async fn wait_for_a_pause(clients: &Clients, post: &Post) {
     if !operator::pauses(clients) || !dice.chance(sim.rate(4_000)) {
         return;
     }
+    let lane: Option<Lane> = lock(&sim.model).lanes.get(&post.batch).and_then(|lane| lane.parse().ok());
+    let Some(lane) = lane else { return };
+    lock(&sim.model).control.awaited.insert(lane.clone());
     let until = Instant::now() + FOR_A_PAUSE;
-    while Instant::now() < until {
-        if is_paused(&lock(&sim.model), post) {
+    while Instant::now() < until && !sim.healed() {
+        if is_paused(&lock(&sim.model), &lane) {
             sim.count("posts in pauses");
-            return;
+            break;
         }
         sleep(Duration::from_secs(1)).await;
     }
+    lock(&sim.model).control.awaited.remove(&lane);
 }
 
-/// Whether the lane of a batch has been paused for so long that everybody must know of it.
-fn is_paused(model: &Model, post: &Post) -> bool {
-    let lane: Option<Lane> = model.lanes.get(&post.batch).and_then(|lane| lane.parse().ok());
+/// Whether a lane has been paused for so long that everybody must know of it.
+fn is_paused(model: &Model, lane: &Lane) -> bool {
     let known = |scope: &Scope| model.control.paused.get(scope).is_some_and(|since| since.elapsed() > KNOWN_WITHIN);
-    lane.iter().flat_map(Scope::of).any(|scope| known(&scope))
+    Scope::of(lane).iter().any(known)
 }
 
 /// How many members a post wants to be called again, if its attempt is over: its end was written down before the post

@@ -38,7 +38,8 @@ impl Server {
         if dice.chance(3_000) {
             members.push(json!({"id": left, "outcome": "retry", "retry_after": dice.between(30, 600)}));
         }
-        let post = Post { at: Instant::now(), batch: call.batch_id, attempt: call.attempt, token, members };
+        let (at, batch, attempt) = (Instant::now(), call.batch_id, call.attempt);
+        let post = Post { at, batch, attempt, token, members, late: false };
         lock(&sim.model).later.posts.push(post);
         sleep(dice.millis(500, 3_000)).await;
         error

@@ -10,18 +10,12 @@ use uuid::Uuid;
 use super::{CallLimits, Model, TaskModel, UNHINDERED};
 
 impl Model {
-    /// Members of a call whose fan-outs were cancelled before its attempt began.
-    fn cancelled(&self, call: &Call) -> Vec<String> {
-        let Some(begun) = self.begun.get(&(call.batch_id, call.attempt)) else { return Vec::new() };
-        let late = |id: &TaskId| match id {
-            TaskId::Item(item) => {
-                let cancelled_at = self.fanouts.get(&item.fanout).and_then(|fanout| fanout.cancelled_at);
-                cancelled_at.is_some_and(|at| at < *begun)
-            }
-            TaskId::Single(_) => false,
-        };
+    /// Members of a call whose fan-outs were cut short before its attempt began.
+    fn cut_short(&self, call: &Call) -> Vec<String> {
+        let Some(cut_short) = self.cut_before.get(&(call.batch_id, call.attempt)) else { return Vec::new() };
+        let late = |id: &TaskId| matches!(id, TaskId::Item(item) if cut_short.contains(&item.fanout));
         let members = call.members.iter().filter(|member| late(&member.id));
-        members.map(|member| format!("task {} is called, whose fan-out was cancelled before", member.id)).collect()
+        members.map(|member| format!("task {} is called, whose fan-out was cut short before", member.id)).collect()
     }
 
     /// The batches that the batch API was called for.
@@ -133,7 +127,7 @@ impl Model {
     pub(crate) fn call(&mut self, request: &Request<'_>, limits: &CallLimits) -> Vec<String> {
         let call = request.call;
         let mut problems = self.starved(call, limits);
-        problems.extend(self.cancelled(call));
+        problems.extend(self.cut_short(call));
         problems.extend(self.against_the_operator(call));
         problems.extend(self.not_repeated(call));
         if let Some(early) = self.pace.called(call.batch_id).filter(|early| *early > limits.apart) {

@@ -76,7 +76,7 @@ pub(super) async fn user(clients: &Arc<Clients>, plan: &ProducedPlan, old: Uuid)
     let Some(again) = plan.again else { return };
     let Some(first) = reissue(clients, plan, again, old, "first").await else { return };
     if again.max_batch.is_some() {
-        clients.spawn(beside::user(Arc::clone(clients), plan.clone()));
+        clients.spawn(beside::user(Arc::clone(clients), plan.clone(), first));
     }
     if again.cut {
         clients.spawn(cut(Arc::clone(clients), first));
@@ -111,7 +111,7 @@ async fn cut(clients: Arc<Clients>, id: Uuid) {
 }
 
 /// Whether faults are over and no message is on its way, however late: what did not come by itself needs a sweep.
-fn at_rest(clients: &Clients) -> bool {
+pub(super) fn at_rest(clients: &Clients) -> bool {
     clients.cluster.sim.healed() && clients.cluster.sim.queues.all().is_empty()
 }
 

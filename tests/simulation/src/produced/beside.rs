@@ -1,4 +1,4 @@
-//! Tasks that come while a reissue for small batches registers its own, and could ride with these.
+//! Tasks that come when a reissue for small batches registers its own, and could ride with these.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use fanfold::messages::TaskRequest;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::again::at_rest;
 use super::{NOBODY, ProducedPlan};
 use crate::clients::Clients;
 use crate::dice::Dice;
@@ -21,12 +22,16 @@ const PAUSE: Duration = Duration::from_secs(4);
 /// Tasks of a request.
 const TASKS: usize = 4;
 
-/// Their user: registers tasks of the kinds and targets of a source's rows.
-pub(super) async fn user(clients: Arc<Clients>, plan: ProducedPlan) {
+/// Their user: registers tasks of the kinds and targets of the rows that fail, once the first are reissued.
+pub(super) async fn user(clients: Arc<Clients>, plan: ProducedPlan, reissue: Uuid) {
     let (sim, name) = (&clients.cluster.sim, format!("{} beside", plan.name));
     let dice = Dice::new(sim.seed, &name);
-    let rows: Vec<&Value> = plan.rows.iter().filter(|row| row["kind"] != NOBODY).collect();
-    if rows.is_empty() {
+    let fails = |row: &&Value| ["doomed", "mended"].iter().any(|mark| row["content"][*mark] == true);
+    let rows: Vec<&Value> = plan.rows.iter().filter(|row| row["kind"] != NOBODY).filter(fails).collect();
+    while !lock(&sim.model).has_items(reissue) && !rows.is_empty() && !at_rest(&clients) {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    if rows.is_empty() || !lock(&sim.model).has_items(reissue) {
         return;
     }
     for n in 0..REQUESTS {

@@ -14,6 +14,7 @@ pub(super) enum Fate {
     DiesBefore,
     DiesAfter,
     AnswerLost,
+    Stale,
 }
 
 impl Fate {
@@ -23,6 +24,7 @@ impl Fate {
             Self::DiesBefore => Fault::CrashBefore,
             Self::DiesAfter => Fault::CrashAfter,
             Self::AnswerLost => Fault::LostAfter,
+            Self::Stale => Fault::Stale,
         }
     }
 }

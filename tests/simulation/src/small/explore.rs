@@ -207,6 +207,8 @@ impl Explorer {
                 fates.extend(lasts.then_some(Fate::DiesAfter));
                 let lost = touches.answered && matches!(touches.sort, Sort::Write | Sort::Answer);
                 fates.extend(lost.then_some(Fate::AnswerLost));
+                let stale = touches.may_be_stale(|record| stage.gate.earlier(record).is_some());
+                fates.extend(stale.then_some(Fate::Stale));
             }
             moves.extend(fates.into_iter().map(|fate| Move { player, fate, touches: Arc::clone(&touches) }));
         }
@@ -254,7 +256,7 @@ fn state(stage: &Stage, players: &[Player]) -> u64 {
         ended => (ended, 0),
     };
     let model = lock(&stage.sim.model);
-    let remembered = format!("{:?} {:?} {:?}", model.had, model.dropped, model.lanes);
+    let remembered = format!("{:?} {:?} {:?} {:?}", model.had, model.dropped, model.lanes, model.cut_before);
     let players: Vec<_> = players.iter().map(of).collect();
     hash((stage.gate.world(), players, remembered))
 }

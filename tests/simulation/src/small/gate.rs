@@ -44,6 +44,8 @@ struct State {
     /// What the request picked last was answered.
     reply: Option<WireAnswer>,
     passed: Passed,
+    /// The records when the workers began.
+    began: BTreeMap<Record, Value>,
 }
 
 /// What has passed until a moment.
@@ -64,6 +66,8 @@ pub(crate) struct Passed {
 impl Gate {
     /// From now on requests wait.
     pub(crate) fn close(&self) {
+        let state = &mut *lock(&self.state);
+        state.began.clone_from(&state.passed.records);
         self.closed.store(true, Ordering::Relaxed);
     }
 
@@ -144,6 +148,14 @@ impl Gate {
     pub(crate) fn images(&self, records: &[Record]) -> BTreeMap<Record, Value> {
         let passed = &lock(&self.state).passed;
         records.iter().filter_map(|record| Some((record.clone(), passed.records.get(record)?.clone()))).collect()
+    }
+
+    /// What a record was when the workers began, if it has changed since; none: it did not exist. The policies that a case
+    /// begins with did not pass here.
+    pub(crate) fn earlier(&self, record: &Record) -> Option<Option<Value>> {
+        let state = lock(&self.state);
+        let (began, now) = (state.began.get(record), state.passed.records.get(record));
+        (record.0 != "PoliciesTable" && began != now).then(|| began.cloned())
     }
 
     /// Every record.

@@ -3,6 +3,8 @@
 use fanfold::store::locks::is_lane;
 use serde_json::Value;
 
+use crate::marked::group_of;
+use crate::observe::begins;
 use crate::request::{Record, Request, key_of, queue_of};
 
 /// What stops at the gate.
@@ -48,6 +50,8 @@ pub(crate) struct Touches {
     pub(crate) sort: Sort,
     /// Whether its answer can get lost: of the statements of a batch only the last one's.
     pub(crate) answered: bool,
+    /// Whether it reads, and need not see the latest writes.
+    eventual: bool,
     reads: Vec<Spot>,
     writes: Vec<Spot>,
 }
@@ -58,18 +62,25 @@ impl Touches {
         let what = format!("{} {}", request.kind, request.names);
         let (reads, writes) = if sqs { sent(request) } else { looked_up(request) };
         let sort = if writes.is_empty() { Sort::Read } else { Sort::Write };
-        Self { what, sort, answered, reads, writes }
+        Self { what, sort, answered, eventual: request.kind.ends_with(" eventual"), reads, writes }
     }
 
     /// A call of somebody outside the stack, or its answer: the model remembers them, and every check may ask it.
     pub(crate) fn outside(sort: Sort, what: &str) -> Self {
-        Self { what: what.to_owned(), sort, answered: true, reads: Vec::new(), writes: vec![Spot::Everything] }
+        let (reads, writes) = (Vec::new(), vec![Spot::Everything]);
+        Self { what: what.to_owned(), sort, answered: true, eventual: false, reads, writes }
     }
 
     /// A look at the messages of a queue.
     pub(crate) fn messages(queue: &str) -> Self {
         let reads = vec![Spot::Table(queue.to_owned())];
-        Self { what: format!("a look at {queue}"), sort: Sort::Read, answered: true, reads, writes: Vec::new() }
+        let (what, writes) = (format!("a look at {queue}"), Vec::new());
+        Self { what, sort: Sort::Read, answered: true, eventual: false, reads, writes }
+    }
+
+    /// Whether it may be answered from the past: something that it reads has `changed`.
+    pub(crate) fn may_be_stale(&self, changed: impl Fn(&Record) -> bool) -> bool {
+        self.eventual && self.reads.iter().any(|spot| matches!(spot, Spot::Record(record) if changed(record)))
     }
 
     /// Whether the order of these two could show.
@@ -105,14 +116,25 @@ fn looked_up(request: &Request) -> (Vec<Spot>, Vec<Spot>) {
         "UpdateItem" if table == "LocksTable" && is_lane(&key_of(&table, &request.body["Key"])) => {
             vec![Spot::Table("BatchesTable".to_owned())]
         }
-        // Whether the owner of a key had been dropped or had failed.
-        "BatchExecuteStatement" if ["take over", "release"].iter().any(|what| request.kind.ends_with(what)) => {
-            vec![Spot::Table("TasksTable".to_owned())]
+        // Whether the fan-outs of members were cut short before.
+        "UpdateItem" if begins(request) => vec![Spot::Table("FanoutsTable".to_owned())],
+        // Whether the owner of a key had been dropped or had failed, and the bundle of a freed task was dead.
+        "BatchExecuteStatement" if looks_at_others(request) => vec![Spot::Table("TasksTable".to_owned())],
+        // Whether the group of a task's item knew that it has tasks.
+        "BatchExecuteStatement" if request.kind.ends_with(" task") => {
+            request.writes.iter().filter_map(|(_, id)| group_of(id)).map(Spot::Record).collect()
         }
         "Query" | "Scan" => vec![Spot::Table(table)],
         _ => Vec::new(),
     };
     (reads, writes)
+}
+
+/// Whether what a statement changes is looked at beside other records of tasks, bundles and keys.
+fn looks_at_others(request: &Request) -> bool {
+    let statement = request.body["Statements"][0]["Statement"].as_str();
+    let frees = statement.is_some_and(|text| text.contains("REMOVE \"bundle\""));
+    frees || ["take over", "release"].iter().any(|what| request.kind.ends_with(what))
 }
 
 /// A fingerprint of a value that does not depend on the order in which names, and members of sets, are written down.
@@ -153,6 +175,10 @@ mod tests {
         let query = json!({"TableName": "TasksTable", "IndexName": "pending"});
         let query = Touches::request(&Request::dynamodb("Query", query), false, true);
         assert_eq!(query.sort, Sort::Read);
+        let get = Request::dynamodb("GetItem", json!({"TableName": "TasksTable", "Key": {"id": {"S": "a"}}}));
+        let get = Touches::request(&get, false, true);
+        assert!(get.may_be_stale(|record| record.1 == "a") && !get.may_be_stale(|record| record.1 == "b"));
+        assert!(!query.may_be_stale(|_| true) && !update("TasksTable", "a").may_be_stale(|_| true));
         assert!(update("TasksTable", "a").meets(&update("TasksTable", "a")));
         assert!(!update("TasksTable", "a").meets(&update("TasksTable", "b")));
         assert!(update("TasksTable", "a").meets(&query) && query.meets(&update("TasksTable", "a")));

@@ -39,6 +39,7 @@ fn every_kind_of_fault_is_injected() {
         "records read as they were before",
         "keys left unread",
         "statement refused",
+        "requests of a kind that is out",
         "entry of a send refused",
         "transaction cancelled",
         "write met a transaction",

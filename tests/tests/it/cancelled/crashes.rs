@@ -55,3 +55,41 @@ deaths!(
     30,
     a_small_one_dies_at_a_request: After,
 );
+
+/// A worker dies while it registers tasks, and nobody asks again. Their fan-out is cancelled while those that were stored are called
+/// for: each of them succeeds. Returns the struck request.
+async fn registered_by_the_dead(crash: Crash) -> Option<String> {
+    let api = ScriptedApi::slow(|_| Duration::from_secs(60), |_| Ok(Answer::AllSucceeded));
+    let changes = json!({"batch_api": {"command": ["truck"], "timeout": 90}});
+    let stack = TestStack::new(policy(changes), api, crash.waiting()).await;
+    let (fanout, ids) = opened(&stack, 4, false).await;
+    stack.crash.begin();
+    let tasks = ids[..2].iter().enumerate().map(|(n, id)| order(Some(*id), "117", n)).collect();
+    drop(stack.register.register(tasks, "request").await);
+    let struck = stack.crash.struck()?;
+    stack.crash.revive();
+    stack.sweep().await;
+    let cancels = async {
+        for _ in 0..600 {
+            if stack.api.seen().is_empty() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        }
+        cancel(&stack, fanout).await
+    };
+    let (_, ()) = futures::join!(cancels, stack.drain());
+    let seen = stack.api.seen();
+    let called: BTreeSet<TaskId> = seen.iter().flat_map(|seen| &seen.call.members).map(|member| member.id).collect();
+    for id in &ids[..2] {
+        let state = stack.item(id).await;
+        assert_eq!(state == ItemState::Succeeded, called.contains(&TaskId::Item(*id)), "{struck}: {state:?}");
+    }
+    Some(struck)
+}
+
+deaths!(
+    registered_by_the_dead,
+    4,
+    a_worker_that_registers_dies_before_a_request: Before,
+    a_worker_that_registers_dies_after_a_request: After,
+);

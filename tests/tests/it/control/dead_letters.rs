@@ -188,6 +188,34 @@ async fn a_letter_that_is_too_large_stays() {
     }
 }
 
+/// SQS takes all messages of a call but the first.
+#[derive(Debug)]
+struct RefusesOne;
+
+impl Interceptor for RefusesOne {
+    fn after<'a>(&'a self, call: &'a ServiceRequest, answer: &'a ServiceAnswer) -> BoxFuture<'a, Fate> {
+        if call.operation != "SendMessageBatch" {
+            return ready(Fate::Pass).boxed();
+        }
+        let mut body: Value = serde_json::from_slice(&answer.body).unwrap();
+        let refused = body["Successful"].as_array_mut().unwrap().remove(0);
+        body["Failed"] = json!([{"Id": refused["Id"], "SenderFault": false, "Code": "InternalError"}]);
+        ready(Fate::Answered(ServiceAnswer { status: answer.status, body: body.to_string().into() })).boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_that_is_refused_beside_others_stays() {
+    let crash = Crash::meeting(Arc::new(RefusesOne));
+    let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash).await;
+    for depot in ["117", "118"] {
+        bury(&stack, QueueName::Register, &json!({"kind": "parcel", "content": {"depot": depot}})).await;
+    }
+    let redriven = letters(&stack).redrive("register").await.unwrap();
+    assert_eq!(redriven, Redriven { moved: 1, refused: 1, ..Redriven::default() });
+    assert_eq!(count(&letters(&stack).list().await.unwrap(), "register"), 1);
+}
+
 /// Counts are not idempotent, and a letter may be moved twice.
 #[tokio::test(start_paused = true)]
 async fn counts_stay_where_they_are() {

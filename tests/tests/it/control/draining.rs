@@ -25,6 +25,20 @@ async fn leaders_that_linger_form_their_batches_at_once() {
     }
 }
 
+/// A sweep takes a leader for silent that would still linger elsewhere.
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_message_is_lost_is_woken_by_the_next_sweep() {
+    let stack = TestStack::with(json!({"linger": 600})).await;
+    let tasks = stack.register_orders("117", 0..3).await;
+    stack.pass(&[QueueName::Elect]).await;
+    drain(&stack, &kind()).await;
+    lose_all(&stack).await;
+    assert_eq!(stack.sweep().await.leaders, 1);
+    stack.deliver(QueueName::Group).await;
+    assert_eq!(stack.claimed(&tasks).await, 3);
+    settled(&stack, &tasks).await;
+}
+
 /// Nor does a worker wait for them, where the request makes the leader itself.
 #[tokio::test(start_paused = true)]
 async fn what_comes_meanwhile_waits_in_no_worker() {

@@ -234,6 +234,9 @@ async fn what_is_paused_for_months_is_not_lost() {
         stack.days(60).await;
         assert!(60 * 24 * 3_600 > 2 * BUNDLED_RETENTION.as_secs() && BUNDLED_RETENTION > RETENTION);
         assert_eq!(stack.claimed(&tasks).await, 3, "of {orders}");
+        let records = stack.scan("TasksTable").await;
+        let mut waiting = records.iter().filter(|record| record.contains_key("pending"));
+        assert!(waiting.all(|record| !record.contains_key("ttl")), "what waits does not expire: {records:?}");
         resume(&stack, &kind()).await;
         stack.drain().await;
         stack.assert_settled(&tasks, 3).await;

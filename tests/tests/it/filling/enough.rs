@@ -250,6 +250,17 @@ async fn a_policy_that_drops_the_field_waits_no_longer_from_the_next_look_on() {
     assert!(stack.world.now().since(begun) < Duration::from_secs(60));
 }
 
+/// Its message is on its way, and a sweep does not take it for lost.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_waits_on_is_not_silent() {
+    let stack = TestStack::with(enough(json!({}))).await;
+    let tasks = parcels(&stack, "two", 2).await;
+    stack.minutes(4).await;
+    assert_eq!(stack.claimed(&tasks).await, 0);
+    stack.drain().await;
+    stack.assert_settled(&tasks, 8).await;
+}
+
 /// A leader whose message is lost may be silent for all of its time, and is woken then.
 #[tokio::test(start_paused = true)]
 async fn a_leader_whose_message_is_lost_is_woken() {

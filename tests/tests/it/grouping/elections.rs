@@ -47,6 +47,18 @@ async fn a_wake_up_is_heard_beside_a_workflow_that_is_done() {
     assert_eq!(stack.take(QueueName::Group).await.len(), 1, "there was no leader");
 }
 
+/// A wake-up does not know how many tasks wait: its leader looks at once.
+#[tokio::test(start_paused = true)]
+async fn a_leader_made_by_a_wake_up_does_not_linger_with_a_full_batch() {
+    let stack = TestStack::with(json!({"linger": 600, "max_batch": 5})).await;
+    let tasks = stack.register_orders("117", 0..5).await;
+    stack.take(QueueName::Elect).await;
+    let wake_up = message("wake-up", &elect(&stack, "parcel:0:117", Waiting::default()));
+    assert!(stack.hand(QueueName::Elect, vec![wake_up]).await.is_empty());
+    stack.deliver(QueueName::Group).await;
+    assert_eq!(stack.claimed(&tasks).await, 5);
+}
+
 /// A lane that is woken because there is room in flight again forms full batches at once.
 #[tokio::test(start_paused = true)]
 async fn full_batches_do_not_linger() {

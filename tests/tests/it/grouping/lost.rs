@@ -86,6 +86,36 @@ async fn sweeps_do_not_pile_up_messages_for_one_batch() {
     assert!((2..=10).contains(&messages), "{messages} messages for one batch");
 }
 
+/// The same for a leader, which elections of its lane find silent, too.
+#[tokio::test(start_paused = true)]
+async fn sweeps_and_elections_do_not_pile_up_messages_for_one_leader() {
+    let stack = TestStack::with(json!({})).await;
+    stack.register_orders("117", 0..2).await;
+    stack.pass(&[QueueName::Elect]).await;
+    for _ in 0..60 {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        stack.sweeper.sweep(SweepRequest::default()).await.unwrap();
+        stack.deliver(QueueName::Elect).await;
+    }
+    let messages = stack.take(QueueName::Group).await.len();
+    assert!((2..=10).contains(&messages), "{messages} messages for one leader");
+}
+
+/// A batch whose record has expired was done long ago.
+#[tokio::test(start_paused = true)]
+async fn a_batch_without_a_record_keeps_no_lane_busy() {
+    for closing in [false, true] {
+        let stack = TestStack::with(json!({})).await;
+        stack.register_orders("117", 0..2).await;
+        stack.pass(&[QueueName::Elect, QueueName::Group]).await;
+        let batch = stack.only_batch().await;
+        assert!(!closing || stack.locks.leave(&batch.lane, batch.id, true).await.unwrap().is_done());
+        stack.delete_record("BatchesTable", &batch.id.to_string()).await;
+        stack.sweep().await;
+        stack.assert_locks_free().await;
+    }
+}
+
 /// Whether failures are reported is asked of the policy each time. A batch is closed even if the answer changed.
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_closed_although_its_policy_names_no_receiver_any_more() {

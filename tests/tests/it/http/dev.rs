@@ -7,6 +7,7 @@ use fanfold::config::Surroundings;
 use fanfold::limits::DEV_LEASE;
 use fanfold_api::Api;
 use fanfold_tests::DEV_QUEUES;
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::{Server, routes};
@@ -49,6 +50,16 @@ async fn one_session_has_the_calls_until_it_gives_them_back_or_is_silent() {
         assert_eq!(server.delete(&back(BEN)).await.ok(200), nobody, "and again");
     }
     server.put(PATH, session(ANNA)).await.ok(200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_sessions_at_once_one_has_the_calls() {
+    let server = Server::start().await;
+    let ids: Vec<String> = (1..5).map(|n| format!("01890000-0000-7000-8000-00000000000{n}")).collect();
+    let mut answers = join_all(ids.iter().map(|id| server.put(PATH, session(id)))).await;
+    answers.retain(|answer| answer.status != 409);
+    assert_eq!(answers.len(), 1);
+    assert_eq!(server.get(PATH).await.ok(200), answers.remove(0).ok(200));
 }
 
 /// A renewal that comes after the end takes nothing, so an operator can end a session.

@@ -1,7 +1,7 @@
 //! An `Idempotency-Key` that was used is not used for anything else, however little that differs.
 
 use fanfold::limits::{GROUP_ITEMS_MAX, ITEMS_PER_ADD_MAX};
-use fanfold_tests::QueueName;
+use fanfold_tests::{QueueName, changed};
 use serde_json::{Value, json};
 
 use super::{NOBODY, Server};
@@ -66,6 +66,34 @@ async fn a_used_key_registers_no_other_tasks() {
     server.stack.drain().await;
     let batched: usize = server.stack.all_batches().await.iter().map(|batch| batch.members.len()).sum();
     assert_eq!(batched, 3, "nothing of what was refused was stored");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_used_key_opens_no_fanout_of_which_a_field_differs() {
+    let server = Server::start().await;
+    let url = |host: &str| json!({"url": format!("https://{host}.example/")});
+    let items = json!({"items": 2, "user_key": "a", "notify": url("a"), "idle_limit": {"open": "1h"}});
+    let tasks = json!({"tasks": orders([0])});
+    let produced = json!({"producer": {"source": url("rows"), "partitions": 1}});
+    for (key, first, others) in [
+        (
+            "items",
+            items,
+            json!({"mode": "estimated", "items": 3, "seal": true, "user_key": "b", "notify": url("b"),
+                "notify_on": {"ends": ["failed"]}, "tolerated_failures": 1, "idle_limit": {"open": "2h"},
+                "parent": format!("{NOBODY}:{NOBODY}:0"), "then": {"kind": "parcel", "content": {"depot": "117"}}}),
+        ),
+        ("tasks", tasks, json!({"tasks": orders([1])})),
+        ("producer", produced, json!({"producer": {"source": url("rows"), "partitions": 2, "key": "content.order"}})),
+    ] {
+        let opened = server.post_once("/fanouts", key, first.clone()).await.ok(201);
+        for (field, other) in others.as_object().unwrap() {
+            let reply = server.post_once("/fanouts", key, changed(first.clone(), json!({field: other}))).await;
+            let (detail, _) = reply.problem(422, "idempotency_key_reused");
+            assert!(detail.contains(&format!("`{field}` differs")), "{field}: {detail}");
+        }
+        assert_eq!(server.post_once("/fanouts", key, first.clone()).await.ok(201)["id"], opened["id"]);
+    }
 }
 
 /// Each fan-out of a request has an id of its own, so others would be opened beside those of the first request.

@@ -81,7 +81,14 @@ async fn at_the_deadline_an_answer_is_asked_for_once_more() {
 /// While the lane is paused, nobody is asked, also not at the deadline: after the pause the answer still counts.
 #[tokio::test(start_paused = true)]
 async fn a_deadline_in_a_pause_waits_for_its_end() {
-    let api = ScriptedApi::polled(|_| Ok(named(Some(3_700))), |_, _, _| Ok(Answer::AllSucceeded));
+    for after in [60, 3_700] {
+        waits_for_the_end_of_a_pause(after).await;
+    }
+}
+
+/// `after`: when the batch API asks to be asked, in seconds.
+async fn waits_for_the_end_of_a_pause(after: u64) {
+    let api = ScriptedApi::polled(move |_| Ok(named(Some(after))), |_, _, _| Ok(Answer::AllSucceeded));
     let stack = TestStack::new(changes(json!({"max_attempts": 1})), api, Crash::never()).await;
     let (members, _) = open(&stack, 2).await;
     let kind = Scope::Kind("parcel".to_owned());

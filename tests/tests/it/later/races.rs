@@ -1,14 +1,28 @@
 //! Posts, calls and deadlines that meet.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use fanfold::aws::Write;
 use fanfold::bits::Bits;
 use fanfold::messages::{HandleMessage, TaskRequest};
+use fanfold::tracking::OpenRequest;
 use fanfold_batch_api::Cause;
+use fanfold_local::{Fate, Interceptor, ServiceRequest};
 use fanfold_register::Registration;
 use fanfold_tests::order;
-use futures::future::join_all;
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
 
 use super::*;
+
+/// A worker begins the first attempt of the batch that is to be called, and dies. Returns the batch's message, and the batch.
+async fn lose_call(stack: &TestStack) -> (HandleMessage, Batch) {
+    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
+    let message = stack.take(QueueName::Handle).await.remove(0);
+    let message: HandleMessage = serde_json::from_str(&message.body).unwrap();
+    let begun = stack.batches.begin_with_token(message.batch, 1, Duration::from_secs(10)).await.unwrap();
+    (message, begun.done().unwrap())
+}
 
 #[tokio::test(start_paused = true)]
 async fn two_posts_at_a_time_both_count() {
@@ -120,13 +134,13 @@ async fn a_batch_whose_last_outcome_comes_between_two_attempts_is_done_without_a
 async fn what_is_said_of_a_lost_call_counts_for_the_call_that_repeats_it() {
     let stack = stack(json!({})).await;
     stack.register_orders("117", 0..2).await;
-    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
-    let message = stack.take(QueueName::Handle).await.remove(0);
-    let message: HandleMessage = serde_json::from_str(&message.body).unwrap();
-    let timeout = Duration::from_secs(10);
-    let lost = stack.batches.begin_with_token(message.batch, 1, timeout).await.unwrap().done().unwrap();
+    let (message, lost) = lose_call(&stack).await;
     let (token, members) = (lost.token().unwrap(), lost.members.ids().to_vec());
-    stack.post(lost.id, &token, &outcomes(&members[..1], "succeeded")).await;
+    // The other one does not wait for a pause that is over with the outcome.
+    let busy = json!({"id": members[0], "outcome": "retry", "retry_after": 86_400});
+    for said in [busy, outcome(members[0], "succeeded")] {
+        stack.post(lost.id, &token, &[said]).await;
+    }
     tokio::time::sleep(Duration::from_secs(60)).await;
     stack.handle_message(message).await;
     let batch = stack.only_batch().await;
@@ -140,6 +154,61 @@ async fn what_is_said_of_a_lost_call_counts_for_the_call_that_repeats_it() {
     stack.post(batch.id, &stack.last_token(), &outcomes(&members[1..], "succeeded")).await;
     stack.drain().await;
     stack.assert_settled(&members, 10).await;
+}
+
+/// The lease of a lost call is over before the pause that was posted for its members.
+#[tokio::test(start_paused = true)]
+async fn a_posted_pause_holds_although_the_worker_is_lost() {
+    let stack = stack(json!({})).await;
+    stack.register_orders("117", 0..2).await;
+    let (message, lost) = lose_call(&stack).await;
+    let busy = json!({"id": lost.members.ids()[0], "outcome": "retry", "retry_after": 600});
+    stack.post(lost.id, &lost.token().unwrap(), &[busy]).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    stack.handle_message(message).await;
+    assert!(stack.api.seen().is_empty());
+    stack.pass_time(Duration::from_secs(600)).await;
+    assert_eq!(stack.api.seen().len(), 1);
+}
+
+/// Holds up the first write that depends on which members are dropped.
+#[derive(Debug, Default)]
+struct HeldUp(AtomicBool);
+
+impl Interceptor for HeldUp {
+    fn before<'a>(&'a self, call: &'a ServiceRequest) -> BoxFuture<'a, Fate> {
+        async move {
+            let drops = call.operation == "UpdateItem" && String::from_utf8_lossy(&call.body).contains("dropped");
+            if drops && !self.0.swap(true, Ordering::Relaxed) {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            Fate::Pass
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_that_comes_while_others_are_dropped_counts_and_the_rest_is_called() {
+    let crash = Crash::meeting(Arc::new(HeldUp::default()));
+    let stack = TestStack::new(changes(json!({})), ScriptedApi::always_succeeds(), crash).await;
+    let request = |items| OpenRequest { items, seal: true, ..OpenRequest::default() };
+    let (cancelled, gone) = stack.open_as(&request(1), "gone").await;
+    let (_, kept) = stack.open_as(&request(2), "kept").await;
+    let tasks = stack.register_items(&[gone, kept].concat()).await;
+    let (message, lost) = lose_call(&stack).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    stack.tracking.cancel(cancelled).await.unwrap();
+    let posted = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        stack.post(lost.id, &lost.token().unwrap(), &outcomes(&tasks[1..2], "succeeded")).await
+    };
+    futures::join!(stack.handle_message(message), posted);
+    stack.drain().await;
+    let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
+    assert_eq!((batch.attempts, batch.succeeded.count(), batch.dropped.count()), (2, 2, 1));
+    let called: Vec<TaskId> = stack.api.seen()[0].call.members.iter().map(|member| member.id).collect();
+    assert_eq!(called, tasks[2..]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -172,10 +241,7 @@ async fn a_key_is_kept_although_a_retry_was_posted_after_a_lost_call() {
     });
     let stack = TestStack::new(changes(with), api, Crash::never()).await;
     let members = stack.register_orders("117", 0..1).await;
-    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
-    let message = stack.take(QueueName::Handle).await.remove(0);
-    let message: HandleMessage = serde_json::from_str(&message.body).unwrap();
-    stack.batches.begin_with_token(message.batch, 1, Duration::from_secs(10)).await.unwrap().done().unwrap();
+    let (message, _) = lose_call(&stack).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     stack.handle_message(message).await;
     stack.post(message.batch, &stack.last_token(), &outcomes(&members, "retry")).await;

@@ -92,6 +92,19 @@ async fn a_part_that_was_delivered_is_not_sent_again() {
     stack.assert_locks_free().await;
 }
 
+/// A try ends well before its lease does. Another one goes on with the parts that are left.
+#[tokio::test(start_paused = true)]
+async fn a_slow_receiver_gets_some_parts_per_try_and_none_twice() {
+    let (stack, batch) = failing_with(2_000, json!({"url": URL}), |_| "x".repeat(500)).await;
+    stack.webhooks.answer(|_, _| WebhookAnswer::TakesAfter(Duration::from_secs(14)));
+    stack.drain().await;
+    let by_notice = stack.webhooks.by_notice();
+    assert!(by_notice.len() > 3 && by_notice.values().all(|calls| *calls == 1), "{by_notice:?}");
+    let notice = stack.batches.get(batch.id).await.unwrap().unwrap().notice;
+    assert!(notice.delivered.is_some() && notice.tries > 1, "{notice:?}");
+    stack.assert_locks_free().await;
+}
+
 /// A queue takes this character only as an escape, which is twice as long.
 #[tokio::test(start_paused = true)]
 async fn errors_that_a_queue_takes_only_escaped_are_reported_in_as_many_parts_as_that_needs() {
@@ -124,10 +137,14 @@ async fn failures_that_no_receiver_takes_are_given_up_and_sent_back() {
         stack.sweep().await;
         assert_eq!(stack.backlog().await, 0);
     }
-    stack.webhooks.answer(|_, _| WebhookAnswer::Takes);
+    stack.webhooks.answer(|_, before| if before == 1 { WebhookAnswer::Refuses(500) } else { WebhookAnswer::Takes });
     stack.send(QueueName::Notify, &dead[0]).await;
+    stack.deliver(QueueName::Notify).await;
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(stack.take(QueueName::Notify).await.len(), 1, "the message of the next try is lost");
+    stack.sweep().await;
     stack.drain().await;
-    assert_eq!(stack.webhooks.posted().len(), 2);
+    assert_eq!(stack.webhooks.posted().len(), 3);
     stack.assert_locks_free().await;
 }
 

@@ -77,6 +77,11 @@ async fn after_days_it_is_given_up_with_one_dead_letter() {
         stack.sweep().await;
         assert_eq!(stack.backlog().await, 0, "there is no further try");
     }
+    // Once it is sent back, it is tried for as many days again.
+    stack.send(QueueName::Notify, &dead[0]).await;
+    run_for(&stack, 6 * HOUR, 5 * MINUTE).await;
+    let notice = stack.header(fanout).await.notice;
+    assert!(notice.given_up.is_none() && stack.webhooks.posted().len() > posted.len() + 2, "{notice:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -125,6 +125,21 @@ async fn each_delivery_names_the_same_although_groups_are_gone() {
     assert_eq!(stack.webhooks.by_notice().len(), 1);
 }
 
+/// Two workers look, and the records of a group go in between: what was written first counts.
+#[tokio::test(start_paused = true)]
+async fn of_two_workers_that_look_at_once_the_first_names_them() {
+    let stack = stack().await;
+    let (fanout, _) = opened(&stack, &request(0, false)).await;
+    let ids = [stack.add(fanout, 4, "a").await, stack.add(fanout, 4, "b").await].concat();
+    stack.tracking.cancel(fanout).await.unwrap();
+    let ended = stack.header(fanout).await;
+    let first = stack.tracking.with_missing(ended.clone()).await.unwrap().notice_facts;
+    stack.delete_record("GroupsTable", &ids[0].group.to_string()).await;
+    let second = stack.tracking.with_missing(ended).await.unwrap().notice_facts;
+    assert!(first.missing.is_some() && second == first, "{first:?} {second:?}");
+    assert_eq!(stack.header(fanout).await.notice_facts, first);
+}
+
 /// One of its groups has tasks, and the first delivery fails. Returns the struck request.
 async fn run(crash: Crash) -> Option<String> {
     let policy =

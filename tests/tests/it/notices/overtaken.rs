@@ -120,6 +120,18 @@ async fn once_its_end_is_decided_no_progress_is_reported() {
     }
 }
 
+/// The worker that sealed it died before it noted the percentage that it has reached.
+#[tokio::test(start_paused = true)]
+async fn a_percentage_that_nobody_noted_is_noted_by_a_sweep() {
+    let stack = stack().await;
+    let (fanout, ids) = opened(&stack, &[50], 20, false).await;
+    ack(&stack, &ids[..10]).await;
+    stack.tracking.fanouts.seal(fanout, false).await.unwrap();
+    stack.sweep().await;
+    stack.drain().await;
+    assert_eq!(delivered(&stack), ["50% 10/20"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_message_that_is_lost_is_sent_by_a_sweep_and_copies_of_it_count_no_more() {
     for small in [true, false] {

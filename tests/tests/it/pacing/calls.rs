@@ -1,8 +1,15 @@
 //! `max_calls`: concurrent calls of a kind, over all its lanes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use fanfold_tests::{Crash, QueueName, TestStack, policy};
+use fanfold::delivery::Step;
+use fanfold::policy::BatchApi;
+use fanfold_batch_api::{CallError, Caller, Calling, Request};
+use fanfold_handle::Handle;
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, policy};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::json;
 
 use super::{register, taking, work};
@@ -52,5 +59,34 @@ async fn calls_of_the_dead_count_until_their_leases_end() {
     assert_eq!(api.most_at_once(|_| true), 2);
     let again = api.seen()[2].at;
     assert!(again - killed >= Duration::from_secs(38), "{:?}", again - killed);
+    stack.assert_settled(&tasks, 10).await;
+}
+
+/// What calls need is fetched slowly.
+struct Slow(Arc<ScriptedApi>);
+
+impl Caller for Slow {
+    fn prepare<'a>(&'a self, _: &'a BatchApi) -> BoxFuture<'a, Result<(), CallError>> {
+        tokio::time::sleep(Duration::from_secs(35)).map(Ok).boxed()
+    }
+
+    fn call<'a>(&'a self, batch_api: &'a BatchApi, request: Request<'a>) -> Calling<'a> {
+        self.0.call(batch_api, request)
+    }
+}
+
+/// Its place would be free before the call ends.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_would_outlast_its_place_is_not_made() {
+    let stack = TestStack::with(json!({"max_calls": 1, "batch_api": {"command": ["truck"], "timeout": "10s"}})).await;
+    let tasks = register(&stack, "parcel", 1, 1).await;
+    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
+    let messages = stack.take(QueueName::Handle).await;
+    assert_eq!(messages.len(), 1);
+    let slow = Handle::from_environment(stack.surroundings(), Arc::new(Slow(Arc::clone(&stack.api)))).unwrap();
+    assert!(slow.deliver(messages).await.is_empty());
+    assert!(stack.api.seen().is_empty());
+    stack.drain().await;
+    assert_eq!(stack.api.seen().len(), 1);
     stack.assert_settled(&tasks, 10).await;
 }

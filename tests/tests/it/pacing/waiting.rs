@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use fanfold::control::Scope;
 use fanfold::messages::HandleMessage;
+use fanfold_batch_api::CallError;
 use fanfold_local::Usage;
-use fanfold_tests::{Counted, Crash, QueueName, TestStack, policy};
+use fanfold_tests::{Counted, Crash, QueueName, ScriptedApi, TestStack, policy};
 use serde_json::json;
 
 use super::{register, taking, work};
@@ -126,4 +127,41 @@ async fn a_batch_whose_message_is_lost_while_it_waits_is_found() {
     assert_eq!(stack.api.seen().len(), 2);
     stack.drain().await;
     stack.assert_settled(&tasks, 10).await;
+}
+
+/// The policy has another rate since, and the batch's message is lost.
+#[tokio::test(start_paused = true)]
+async fn a_batch_is_found_although_a_rate_of_the_past_gave_it_a_late_turn() {
+    for rate in ["kind_rate", "lane_rate"] {
+        let slow = json!({rate: {"calls": 1, "per": "hour", "burst": 1}, "max_batch": 1});
+        let stack = TestStack::new(policy(slow), taking(Duration::ZERO), Crash::never()).await;
+        let tasks = register(&stack, "parcel", 1, 2).await;
+        stack.seconds(20).await;
+        assert_eq!(stack.api.seen().len(), 1);
+        stack.put_policy(policy(json!({rate: {"calls": 10, "per": "second"}, "max_batch": 1}))).await;
+        // As late as a message can come.
+        tokio::time::sleep(Duration::from_secs(900)).await;
+        assert_eq!(stack.take(QueueName::Handle).await.len(), 1);
+        stack.minutes(6).await;
+        assert_eq!(stack.api.seen().len(), 2, "{rate}");
+        stack.drain().await;
+        stack.assert_settled(&tasks, 1).await;
+    }
+}
+
+/// A turn is for one attempt: with it, the next one would overtake batches that wait.
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_is_to_be_called_again_has_no_turn_any_more() {
+    for rate in ["kind_rate", "lane_rate"] {
+        let pauses = json!({"base": "10m", "max": "10m"});
+        let rate = json!({rate: {"calls": 1, "per": "minute", "burst": 1}, "max_batch": 1, "backoff": pauses});
+        let api = ScriptedApi::new(|_| Err(CallError::again("500")));
+        let stack = TestStack::new(policy(rate), api, Crash::never()).await;
+        register(&stack, "parcel", 1, 2).await;
+        stack.seconds(20).await;
+        assert!(stack.all_batches().await.iter().any(|batch| batch.turns.at().is_some()), "one waits for its turn");
+        stack.seconds(120).await;
+        let batches = stack.all_batches().await;
+        assert!(batches.iter().all(|batch| batch.retry_at.is_some() && batch.turns.at().is_none()), "{batches:?}");
+    }
 }

@@ -19,10 +19,10 @@ use uuid::Uuid;
 
 use super::{Said, failures, orders, refused};
 
-const TIMEOUT: Duration = Duration::from_secs(45);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(45);
 
 /// A stack with one batch of so many orders, not called yet. Its calls take so long that each has a message of its own.
-async fn formed(
+pub(super) async fn formed(
     changes: Value,
     count: usize,
     script: impl Fn(&Call) -> Said + Send + Sync + 'static,
@@ -50,25 +50,25 @@ async fn of_two_fanouts(changes: Value, api: Arc<ScriptedApi>) -> (TestStack, Ve
     (stack, tasks, batch)
 }
 
-async fn get(stack: &TestStack, batch: Uuid) -> Batch {
+pub(super) async fn get(stack: &TestStack, batch: Uuid) -> Batch {
     stack.batches.get(batch).await.unwrap().unwrap()
 }
 
 /// Hands over the message that a batch waits for.
-async fn call(stack: &TestStack, batch: Uuid) {
+pub(super) async fn call(stack: &TestStack, batch: Uuid) {
     let (message, _) = HandleMessage::awaited(&get(stack, batch).await).unwrap();
     stack.handle_message(message).await;
 }
 
 /// The same by a worker that makes no more than one call for a message.
-async fn call_once(stack: &TestStack, batch: Uuid) {
+pub(super) async fn call_once(stack: &TestStack, batch: Uuid) {
     let calls = Handle::from_environment(stack.surroundings(), Arc::clone(&stack.api) as Arc<dyn Caller>).unwrap();
     let (awaited, _) = HandleMessage::awaited(&get(stack, batch).await).unwrap();
     assert!(calls.call_by_call().deliver(vec![message("one", &awaited)]).await.is_empty());
 }
 
 /// So many workers in turn begin the next attempt of a batch, and die.
-async fn lose_workers(stack: &TestStack, batch: Uuid, workers: u32) {
+pub(super) async fn lose_workers(stack: &TestStack, batch: Uuid, workers: u32) {
     for _ in 0..workers {
         let now = get(stack, batch).await;
         let attempt = now.attempts + u32::from(now.lease_until.is_none());
@@ -77,7 +77,7 @@ async fn lose_workers(stack: &TestStack, batch: Uuid, workers: u32) {
     }
 }
 
-async fn end(stack: &TestStack, tasks: &[TaskId]) -> Batch {
+pub(super) async fn end(stack: &TestStack, tasks: &[TaskId]) -> Batch {
     stack.sweep().await;
     stack.drain().await;
     stack.assert_settled(tasks, 10).await.remove(&tasks[0]).unwrap()

@@ -107,10 +107,41 @@ fn a_pause_that_was_posted_holds_whatever_the_call_is_answered() {
     }
 }
 
+/// In a batch that is split, only the part of the member that asks for the pause waits for its end.
+#[test]
+fn a_pause_that_was_posted_holds_no_other_part() {
+    let (at, parts) = (Timestamp(600_000), Parts::split(&[0, 1, 2, 3], Shows::Fails));
+    let (succeeded, again) = (Bits::from_iter([0]), Bits::from_iter([1]));
+    let come = Batch { parts, succeeded, again, again_at: Some(at), ..batch(4, 2) };
+    let refused = CallError::new(Cause::Status(429), "429");
+    for (result, put_off, retry_at, called) in [
+        (Ok(Answer::Members(Vec::new())), None, 1_000, vec![2]),
+        (Err(CallError::for_good("400")), None, 1_000, vec![2, 3]),
+        (Err(CallError::new(Cause::Silence, "nothing")), None, 2_000, vec![2, 3]),
+        (Err(refused), Some(Timestamp(5_000)), 5_000, vec![2, 3]),
+    ] {
+        let ended = EndedAttempt { result, gone: BTreeSet::new(), put_off };
+        let settlement = settle_call(&come, &[0, 1], ended, &policy(3), Moment { now: Timestamp(1_000), random: 0 });
+        let next = Batch { parts: settlement.parts, ..come.clone() };
+        assert_eq!((settlement.retry_at, next.called()), (Some(Timestamp(retry_at)), called));
+        assert_eq!(next.parts.due(&[1]), at);
+    }
+}
+
+/// An earlier call without an answer may have worked for the member that is to be tried again, too.
+#[test]
+fn what_may_have_worked_is_not_split_although_a_retry_was_posted() {
+    let (failed, again, silent) = (Bits::from_iter([0]), Bits::from_iter([1]), Bits::from_iter([1]));
+    let come = Batch { failed, again, silent, ..batch(2, 2) };
+    let ended = EndedAttempt { result: Err(CallError::again("500")), gone: BTreeSet::new(), put_off: None };
+    let settlement = settle_call(&come, &[0, 1], ended, &policy(2), Moment { now: Timestamp(1_000), random: 0 });
+    assert_eq!((settlement.split, settlement.failed.count(), settlement.retry_at), (false, 2, None));
+}
+
 #[test]
 fn a_part_that_is_next_since_the_others_came_waits_for_its_own_time() {
     let due = Timestamp(600_000);
-    let parts = Parts::split(&[0, 1], Shows::Fails).after(Shows::Works, &[0, 1], &[0, 1], due);
+    let parts = Parts::split(&[0, 1], Shows::Fails).after(Shows::Works, false, &[0, 1], &[0, 1], due);
     let split = Batch { parts, ..batch(2, 3) };
     assert_eq!(split.called(), [1]);
     let come = Batch { succeeded: Bits::from_iter([1]), ..split };

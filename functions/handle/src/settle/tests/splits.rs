@@ -124,6 +124,17 @@ fn after_a_fault_halves_wait_and_a_single_attempt_has_none() {
     assert!(settle(&batch(4, 1), ended, &policy(1), Timestamp(1_000), 0).split);
 }
 
+/// The other one's task is gone: the call was for one member, which is called again as often as any.
+#[test]
+fn a_part_with_one_member_left_is_repeated_after_a_fault() {
+    let half = next(batch(4, 1), Err(CallError::for_good("400")));
+    assert_eq!(half.called(), [0, 1]);
+    let ended = EndedAttempt { result: Err(CallError::again("500")), gone: BTreeSet::from([0]), put_off: None };
+    let settlement = settle(&half, ended, &policy(3), Timestamp(1_000), 0);
+    assert_eq!((settlement.split, settlement.failed.count()), (false, 1));
+    assert_eq!((settlement.parts.next(&[1]), settlement.parts.due(&[1])), ((vec![1], 1), Timestamp(2_000)));
+}
+
 #[test]
 fn what_is_too_large_is_called_in_both_halves() {
     let split = next(batch(4, 1), Err(CallError::new(Cause::Status(413), "413")));

@@ -1,4 +1,4 @@
-//! Ack beside ack and seal; notify beside notify.
+//! Ack beside ack and seal; notify beside notify and beside sweep.
 
 use std::time::Duration;
 
@@ -10,6 +10,9 @@ use futures::FutureExt;
 use super::{Case, ack, add, open, plain, queue, seal};
 use crate::small::{Actor, Stage};
 use crate::webhooks::RECEIVERS;
+
+/// So long ago that a message is taken for lost.
+const AGO: Duration = Duration::from_secs(3_600);
 
 /// A fan-out that is done. Returns the message that asks for the notice of its end.
 async fn completed(stage: &Stage, notify: Option<Destination>) -> Result<(String, String), String> {
@@ -157,6 +160,19 @@ pub(super) const CASES: &[Case] = &[
             async move {
                 let message = completed(stage, queue()).await?;
                 Ok(Actor::twice("NotifyQueue", message))
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "notify-beside-sweep",
+        about: "a worker begins to deliver the notice of a fan-out's end, whose message a sweep takes for lost",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                stage.long_ago(AGO);
+                let message = completed(stage, queue()).await?;
+                Ok(vec![Actor::message("NotifyQueue", message), Actor::sweep(SweepRequest::default())])
             }
             .boxed()
         },

@@ -1,4 +1,4 @@
-//! Cancel beside what it races with: an ack, an add, the seal, registration, a call.
+//! Cancel beside what it races with: an ack, an add, the seal, registration, a call. A task that is cancelled beside a leader.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use futures::FutureExt;
 use tokio::time::Instant;
 
 use super::expires::late_add;
-use super::{Case, ack, add, fanout, grouped, open, plain, queue, registration, seal, task};
+use super::{Case, ack, add, elected, fanout, grouped, open, plain, queue, registration, seal, task};
 use crate::lock;
 use crate::small::stage::Again;
 use crate::small::{Actor, Stage};
@@ -39,6 +39,19 @@ pub(super) fn cancel(stage: &Stage) -> Actor {
 async fn called(stage: &Stage, items: &[ItemId]) -> Result<Actor, String> {
     let tasks: Vec<_> = items.iter().map(|item| task(Some(TaskId::Item(*item)), "a")).collect();
     Ok(Actor::message("HandleQueue", grouped(stage, &tasks).await?))
+}
+
+/// A user cancels a task.
+fn cancel_task(stage: &Stage, id: TaskId) -> Actor {
+    lock(&stage.sim.model).control.asked.insert(id);
+    Actor::request("api", Again::User, move |hands| {
+        async move {
+            let Ok(cancelled) = hands.steps.cancelling.cancel(vec![id]).await else { return false };
+            lock(&hands.sim.model).control.cancelled.extend(cancelled);
+            true
+        }
+        .boxed()
+    })
 }
 
 pub(super) const CASES: &[Case] = &[
@@ -116,6 +129,34 @@ pub(super) const CASES: &[Case] = &[
                 let tasks = [task(Some(TaskId::Item(items[0])), "a")];
                 let register = Actor::message("RegisterQueue", registration(stage, "register", &tasks));
                 Ok(vec![cancel(stage), register])
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "cancel-beside-register-and-handle",
+        about: "a small fan-out is cancelled while its only task is registered and the batch API called for it",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                let items = open(stage, 1, true, queue()).await?;
+                let message = registration(stage, "register", &[task(Some(TaskId::Item(items[0])), "a")]);
+                let register = Actor::message("RegisterQueue", message);
+                Ok(vec![cancel(stage), register.and_then("ElectQueue").and_then("GroupQueue").and_then("HandleQueue")])
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "cancel-task-beside-group",
+        about: "the task of an item is cancelled, which waits on its own, while a leader claims it",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                let items = open(stage, 1, true, queue()).await?;
+                let id = TaskId::Item(items[0]);
+                let leader = elected(stage, &[task(Some(id), "a")]).await?;
+                Ok(vec![cancel_task(stage, id), Actor::message("GroupQueue", leader)])
             }
             .boxed()
         },

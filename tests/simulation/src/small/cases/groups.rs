@@ -1,4 +1,4 @@
-//! Group beside group and beside sweep; elect beside elect.
+//! Group beside group and beside sweep; elect beside elect and beside sweep.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use fanfold_sweep::SweepRequest;
 use futures::FutureExt;
 use serde_json::{Value, json};
 
-use super::{Case, elected, policy, register, tasks};
+use super::{Case, elected, grouped, policy, register, tasks};
 use crate::small::Actor;
 
 /// Batches of two, two at once.
@@ -39,6 +39,21 @@ pub(super) const CASES: &[Case] = &[
                 register(stage, "two", &tasks(&["c"])).await?;
                 let hint = stage.take("ElectQueue")?;
                 Ok(vec![Actor::message("ElectQueue", hint), Actor::message("GroupQueue", leader)])
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "elect-beside-sweep",
+        about: "a leader is elected in a lane that a sweep has found idle",
+        policy: pairs,
+        prepare: |stage| {
+            async move {
+                let message = grouped(stage, &tasks(&["a"])).await?;
+                stage.alone(Actor::message("HandleQueue", message)).await?;
+                register(stage, "two", &tasks(&["b"])).await?;
+                let hint = stage.take("ElectQueue")?;
+                Ok(vec![Actor::message("ElectQueue", hint), Actor::sweep(SweepRequest::default())])
             }
             .boxed()
         },

@@ -8,28 +8,29 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
-use crate::counters::Counters;
+use super::meter::Meter;
 
 /// A limit of failed tasks. Those of earlier processes do not count, so that a run that was stopped can be resumed.
 #[derive(Debug)]
 pub(crate) struct FailFast {
     most: u64,
-    counters: Counters,
+    meter: Arc<Meter>,
     reached: Notify,
 }
 
 impl FailFast {
-    pub(crate) fn new(most: u64, counters: Counters) -> Self {
-        Self { most, counters, reached: Notify::new() }
+    pub(super) fn new(most: u64, meter: Arc<Meter>) -> Self {
+        Self { most, meter, reached: Notify::new() }
     }
 
     /// Waits until so many tasks have failed.
-    pub(crate) async fn reached(&self) {
+    pub(super) async fn reached(&self) {
         self.reached.notified().await;
     }
 
+    /// Once every task has its outcome, there is nothing left to stop: the run completes.
     fn is_reached(&self) -> bool {
-        self.counters.get(MEMBERS_FAILED) >= self.most
+        self.meter.counters.get(MEMBERS_FAILED) >= self.most && !self.meter.is_handled()
     }
 }
 
