@@ -1,8 +1,13 @@
-//! Links a function to run at a fixed address: 40,000 addresses need not be written into it at each start.
+//! Links a function whose panics end the process (functions/.cargo/config.toml) without an index of unwinding tables, most of which are
+//! not there.
 
-fn main() {
+/// zig's linker takes the first two together, those of GCC and LLVM the last.
+const WITHOUT_INDEX: [&str; 3] = ["-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-Wl,--no-eh-frame-hdr"];
+
+pub(crate) fn main() {
     println!("cargo::rerun-if-changed=Cargo.toml");
-    if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
-        println!("cargo::rustc-link-arg-bins=-no-pie");
+    let is = |name, wanted: &str| std::env::var(name).is_ok_and(|value| value == wanted);
+    if is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_PANIC", "abort") {
+        WITHOUT_INDEX.iter().for_each(|argument| println!("cargo::rustc-link-arg-bins={argument}"));
     }
 }

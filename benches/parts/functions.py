@@ -80,7 +80,8 @@ def build(bench, names):
     """Builds them with the settings of the folder `functions`, as `sam build` does."""
     command = ["cargo", "build", "--release", "--quiet", *(word for name in names for word in ["-p", name])]
     subprocess.run(command, cwd=bench.root / "functions", check=True)
-    return bench.root / "target" / "release"
+    host = re.search("^host: (.*)$", subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout, re.MULTILINE)
+    return bench.root / "target" / host.group(1) / "release"
 
 
 def run(bench):

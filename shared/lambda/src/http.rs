@@ -3,13 +3,12 @@
 use axum::Router;
 use fanfold::delivery::Step;
 use fanfold_http::with_fallbacks;
-use lambda_http::request::LambdaRequest;
-use lambda_http::{Adapter, LambdaEvent, Request};
-use lambda_runtime::{Error, service_fn};
+use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::Value;
 use tower::ServiceExt;
 
 use crate::emf::Metrics;
+use crate::http_event::{HttpAnswer, HttpEvent};
 use crate::queue::deliver;
 
 /// Serves HTTP routes until Lambda ends the process.
@@ -18,12 +17,12 @@ use crate::queue::deliver;
 /// The runtime API cannot be reached.
 pub async fn http(router: Router) -> Result<(), Error> {
     let (router, metrics) = (&with_fallbacks(router), &Metrics::install());
-    let invoke = async |request: Request| {
-        let answer = router.clone().oneshot(request).await;
+    let invoke = async |event: LambdaEvent<HttpEvent>| {
+        let answer = route(router, event.payload).await;
         metrics.write();
         answer
     };
-    lambda_http::run(service_fn(invoke)).await
+    lambda_runtime::run(service_fn(invoke)).await
 }
 
 /// Serves a step that takes messages of its queue as well as HTTP requests.
@@ -33,7 +32,7 @@ pub async fn http(router: Router) -> Result<(), Error> {
 pub async fn queue_or_http(step: &dyn Step, router: Router) -> Result<(), Error> {
     let (router, metrics) = (&with_fallbacks(router), &Metrics::install());
     let invoke = async |event: LambdaEvent<Value>| {
-        let answer = answer(step, router, event).await;
+        let answer = answer(step, router, event.payload).await;
         metrics.write();
         answer
     };
@@ -41,22 +40,23 @@ pub async fn queue_or_http(step: &dyn Step, router: Router) -> Result<(), Error>
 }
 
 /// Messages come in `Records`; everything else is a request.
-async fn answer(step: &dyn Step, router: &Router, event: LambdaEvent<Value>) -> Result<Value, Error> {
-    let LambdaEvent { payload, context } = event;
+async fn answer(step: &dyn Step, router: &Router, payload: Value) -> Result<Value, Error> {
     if payload.get("Records").is_some() {
         let response = deliver(step, serde_json::from_value(payload)?).await;
         return Ok(serde_json::to_value(response)?);
     }
-    let request: LambdaRequest = serde_json::from_value(payload)?;
-    let response = Adapter::from(router.clone()).oneshot(LambdaEvent::new(request, context)).await?;
-    Ok(serde_json::to_value(response)?)
+    Ok(serde_json::to_value(route(router, serde_json::from_value(payload)?).await?)?)
+}
+
+async fn route(router: &Router, event: HttpEvent) -> Result<HttpAnswer, Error> {
+    let request = event.into_request()?;
+    HttpAnswer::of(router.clone().oneshot(request).await?).await
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use axum::routing::post;
-    use lambda_runtime::Context;
     use serde_json::json;
 
     use super::*;
@@ -65,7 +65,7 @@ mod tests {
     #[tokio::test]
     async fn a_function_takes_messages_and_requests() {
         let router = Router::new().route("/tasks", post(async |body: String| format!("got {body}")));
-        let answer = async |payload| answer(&Picky, &router, LambdaEvent::new(payload, Context::default())).await;
+        let answer = async |payload| answer(&Picky, &router, payload).await;
         let failures = answer(event()).await.unwrap();
         assert_eq!(failures["batchItemFailures"].as_array().unwrap().len(), 2);
         let request = json!({

@@ -15,12 +15,12 @@ use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::retry::ErrorKind;
+use axum::http::Request;
 use fanfold::text;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{CaptureConnection, HttpConnector as TcpConnector, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use lambda_http::http::Request;
 
 /// One pool of connections for the clients of all services. TLS is set up with the first request, so that a function need not
 /// read hundreds of certificates at its start.

@@ -3,6 +3,7 @@
 
 mod emf;
 mod http;
+mod http_event;
 mod https;
 mod logs;
 mod queue;

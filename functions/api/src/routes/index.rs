@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::Api;
 
 /// The description of the API, made from the code.
-const OPENAPI: &str = include_str!("../../../../docs/openapi.json");
+const OPENAPI: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 
 /// The index as a page, for browsers.
 const PAGE: &str = include_str!("index.html");
