@@ -6,8 +6,8 @@ const WITHOUT_INDEX: [&str; 3] = ["-fno-unwind-tables", "-fno-asynchronous-unwin
 
 pub(crate) fn main() {
     println!("cargo::rerun-if-changed=Cargo.toml");
-    let is = |name, wanted: &str| std::env::var(name).is_ok_and(|value| value == wanted);
-    if is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_PANIC", "abort") {
+    let has = |name, wanted: &str| std::env::var(name).is_ok_and(|value| value.contains(wanted));
+    if has("CARGO_CFG_TARGET_OS", "linux") && has("CARGO_ENCODED_RUSTFLAGS", "force-unwind-tables=no") {
         WITHOUT_INDEX.iter().for_each(|argument| println!("cargo::rustc-link-arg-bins={argument}"));
     }
 }

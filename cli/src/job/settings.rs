@@ -31,7 +31,8 @@ impl Settings {
     pub(super) fn read(folder: &Path) -> Result<Self, Failure> {
         let (file, other) = (folder.join("run.yaml"), folder.join("run.yml"));
         if other.exists() {
-            return Err(Fault::new(other.display(), "is not read; rename it to run.yaml").into());
+            let advice = if file.exists() { "delete it: there is a run.yaml" } else { "rename it to run.yaml" };
+            return Err(Fault::new(other.display(), format_args!("is not read; {advice}")).into());
         }
         let settings: Self = match std::fs::read_to_string(&file) {
             Ok(text) if yaml::is_empty(&text) => Self::default(),

@@ -94,7 +94,8 @@ fn read_one(file: &Path, text: &str, commands: bool) -> Result<CompiledPolicy, V
         Err(errors) => errors.0,
     };
     errors.extend(needs_commands);
-    if let Some(error) = errors.iter_mut().find(|error| error.field == "batch_api.url" && text.contains(PORT)) {
+    if let Some(error) = errors.iter_mut().find(|error| error.field == "batch_api.url" && error.problem.contains(PORT))
+    {
         error.problem = format!("has {PORT}, which only `fanfold run` replaces");
     }
     Err(located(file, text, errors))

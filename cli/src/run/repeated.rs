@@ -1,11 +1,11 @@
-//! Says why calls are repeated. Until its attempts are used up no task has failed, so nothing else would show the reason.
+//! Says why calls bring no outcomes. Until the attempts of a batch are used up no task has failed, so nothing else would show it.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fanfold::ids::TaskId;
 use fanfold::policy::{BatchApi, Mode, Policy, Refusals};
-use fanfold_batch_api::{Answer, Call, CallError, Caller, Calling, MemberAnswer, MemberOutcome, Request};
+use fanfold_batch_api::{Answer, Call, CallError, Caller, Calling, MemberAnswer, MemberOutcome, Mismatch, Request};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -35,23 +35,27 @@ impl Repeated {
             return;
         }
         let result = result.clone().and_then(|answer| answer.in_mode(mode, call, unsent));
-        let Some(reason) = self.reason(result) else { return };
+        let Some(reason) = self.reason(call, result) else { return };
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.len() < REASONS && said.insert(reason.clone()) {
             let (reason, most) = (shown(&reason), self.policy.max_attempts);
-            say(format_args!("fanfold: calls fail and are repeated (up to {most} attempts per batch): {reason}"));
+            say(format_args!("fanfold: calls bring no outcomes (`max_attempts` is {most}): {reason}"));
         }
     }
 
-    /// Why a call is repeated as a whole. What stops the whole kind is said when it stands still.
-    fn reason(&self, result: Result<Answer, CallError>) -> Option<String> {
+    /// Why a call brought no outcome. What stops the whole kind is said when it stands still.
+    fn reason(&self, call: &Call, result: Result<Answer, CallError>) -> Option<String> {
         let stops = |error: &CallError| self.policy.refusals == Refusals::Wait && error.cause.concerns_every_batch();
         match result {
             Err(error) if error.retriable && !stops(&error) => Some(error.message),
-            Ok(Answer::Unclear { members, problem }) if brings_nothing(&members) => {
+            Ok(Answer::Unclear { members, problem }) if brings_nothing(call, &members) => {
                 Some(format!("a part of the answer cannot be read: {problem}"))
             }
-            Ok(Answer::Members(members)) if brings_nothing(&members) => {
+            Ok(Answer::Members(members)) if brings_nothing(call, &members) => {
+                let mismatch = Mismatch::of(call.members.iter().map(|member| member.id), &members);
+                if !mismatch.unknown.is_empty() {
+                    return Some(mismatch.to_string());
+                }
                 let error = members.into_iter().find_map(|member| member.error);
                 Some(error.unwrap_or_else(|| "the answer has no final outcome for any member".to_owned()))
             }
@@ -60,9 +64,11 @@ impl Repeated {
     }
 }
 
-/// Whether no member has its outcome.
-fn brings_nothing(members: &[MemberAnswer]) -> bool {
-    !members.iter().any(|member| matches!(member.outcome, MemberOutcome::Succeeded | MemberOutcome::Failed))
+/// Whether no member of the call has its outcome by this answer.
+fn brings_nothing(call: &Call, answered: &[MemberAnswer]) -> bool {
+    let ends = |member: &&MemberAnswer| matches!(member.outcome, MemberOutcome::Succeeded | MemberOutcome::Failed);
+    let ended: HashSet<TaskId> = answered.iter().filter(ends).map(|member| member.id).collect();
+    !call.members.iter().any(|member| ended.contains(&member.id))
 }
 
 impl Caller for Repeated {
@@ -81,16 +87,23 @@ impl Caller for Repeated {
     }
 
     fn poll<'a>(&'a self, batch_api: &'a BatchApi, url: &'a str, request: Request<'a>) -> Calling<'a> {
-        self.caller.poll(batch_api, url, request)
+        async move {
+            let (call, unsent) = (request.call, request.unsent());
+            let result = self.caller.poll(batch_api, url, request).await;
+            self.hear(batch_api.mode, call, &unsent, &result);
+            result
+        }
+        .boxed()
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use fanfold_batch_api::Cause;
+    use fanfold_batch_api::{CallMember, Cause};
     use futures::future::ready;
     use serde_json::json;
+    use serde_json::value::RawValue;
     use uuid::Uuid;
 
     use super::*;
@@ -111,7 +124,9 @@ mod tests {
         let policy: Policy = serde_json::from_value(policy).unwrap();
         let batch_api = policy.batch_api.clone();
         let repeated = Repeated::new(Arc::new(Answers(result)), policy);
-        let call = Call { kind: "row".to_owned(), attempt, ..Call::of_nobody() };
+        let content = RawValue::from_string("1".to_owned()).unwrap();
+        let members = vec![CallMember { id: TaskId::Single(Uuid::from_u128(1)), content }];
+        let call = Call { kind: "row".to_owned(), attempt, members, ..Call::of_nobody() };
         for _ in 0..2 {
             let _ = repeated.call(&batch_api, Request::new(&batch_api, &call).unwrap()).await;
         }
@@ -149,5 +164,8 @@ mod tests {
         let one = Answer::Members(vec![member(MemberOutcome::Retry), member(MemberOutcome::Succeeded)]);
         assert!(said(Ok(one.clone()), 2, "slots").await.is_empty());
         assert_eq!(said(Ok(one), 2, "strict").await.len(), 1, "the call failed as a whole");
+        let stranger = MemberAnswer::new(TaskId::Single(Uuid::from_u128(2)), MemberOutcome::Succeeded);
+        let reasons = said(Ok(Answer::Members(vec![stranger])), 2, "slots").await;
+        assert!(matches!(&reasons[..], [one] if one.contains("tasks that are no members")), "{reasons:?}");
     }
 }

@@ -40,8 +40,8 @@ export class Http {
   }
 
   /**
-   * Returns the response's document. Retries with the same headers after no answer, 429, 500, 502, 503 and 504; with `once`, only
-   * after 429, when nothing was done. Throws `ApiError`, `Unreachable`.
+   * Returns the response's document. Retries with the same headers after no answer that can be read, 429, 500, 502, 503 and 504;
+   * with `once`, only after 429, when nothing was done. Throws `ApiError`, `Unreachable`.
    */
   async call(
     method: string,
@@ -79,7 +79,11 @@ export class Http {
       redirect: "manual",
       signal: AbortSignal.timeout(this.options.timeout),
     });
-    return { status: answer.status, document: document(await answer.text()) };
+    const text = await answer.text();
+    const document = object(text);
+    // It was cut off, or something in front of Fanfold answered. The request may have been carried out.
+    if (document === undefined && answer.ok) throw new Error(`the answer cannot be read: ${text.slice(0, 1_000)}`);
+    return { status: answer.status, document: document ?? { detail: text.slice(0, 1_000) } };
   }
 }
 
@@ -88,14 +92,13 @@ export async function pause(attempt: number): Promise<void> {
   await sleep((0.5 + Math.random() / 2) * Math.min(200 * 2 ** (attempt - 1), 5_000));
 }
 
-function document(text: string): Json & Problem {
+function object(text: string): (Json & Problem) | undefined {
   try {
     const read: unknown = JSON.parse(text);
-    if (typeof read === "object" && read !== null && !Array.isArray(read)) return read as Json;
+    return typeof read === "object" && read !== null && !Array.isArray(read) ? (read as Json) : undefined;
   } catch {
-    // Something in front of Fanfold answered.
+    return undefined;
   }
-  return { detail: text.slice(0, 1_000) };
 }
 
 /** Signs with the credentials that the SDK finds: environment, profile, the function's role. */

@@ -52,6 +52,15 @@ test("attempts end", async (t) => {
   assert.equal(requests[0].headers.authorization, undefined);
 });
 
+test("a success that cannot be read is no answer", async (t) => {
+  const counts = { id: FANOUT, state: "open", total: 3 };
+  const { url, requests } = await scripted(t, [200, '{"id": "0'], [200, counts], [200, []]);
+  assert.equal((await new Fanfold(url).get(FANOUT)).total, 3);
+  const once = new Fanfold(url, { attempts: 1 }).get(FANOUT);
+  await assert.rejects(once, { name: "Unreachable", message: /the answer cannot be read: \[\]/ });
+  assert.equal(requests.length, 3);
+});
+
 test("counts are not repeated unless nothing was done", async (t) => {
   const counted = { fanouts: [], refused: [{ fanout: FANOUT, code: "wrong_mode", problem: "it is exact" }] };
   const { url, requests } = await scripted(t, [429, { message: "Too Many" }], [200, counted], null, [503, { code: "unavailable" }]);

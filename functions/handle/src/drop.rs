@@ -76,10 +76,12 @@ impl Handle {
         Ok(dropped)
     }
 
-    /// Whether a batch that may not call yet needs no call, since all its open members are to be dropped.
+    /// Whether a batch that may not call yet needs no call, since all its open members are to be dropped, or none is open: the
+    /// last outcome was posted while there was no policy.
     pub(crate) async fn nothing_left(&self, batch: &Batch) -> Result<bool, StoreError> {
-        Ok(batch.has_items()
-            && self.cut_short(batch, batch.unsettled()).await?.count() == batch.unsettled().len() as u64)
+        let open = batch.unsettled();
+        let all = open.len() as u64;
+        Ok(all == 0 || (batch.has_items() && self.cut_short(batch, open).await?.count() == all))
     }
 
     /// Ends a batch without a call, and so without a place, if all its members are to be dropped.

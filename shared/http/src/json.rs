@@ -51,7 +51,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonOrLines<T> {
             return body(request, state).await.map(Self::Lines);
         }
         content_type.json("application/json or application/x-ndjson is expected")?;
-        parse(&body(request, state).await?).map(Self::Json)
+        Ok(Self::Json(json::read(&body(request, state).await?)?))
     }
 }
 
@@ -144,7 +144,7 @@ async fn body<S: Send + Sync>(mut request: Request, state: &S) -> Result<Bytes, 
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    Ok(json::read(body)?)
+    Ok(json::read_seldom(body)?)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Logging of functions, as Lambda's logging controls set it.
 
+use std::panic::PanicHookInfo;
+
 use fanfold::clock::World;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
@@ -92,6 +94,14 @@ pub(crate) fn start() {
         fmt::layer().with_target(false).without_time().boxed()
     };
     tracing_subscriber::registry().with(lines.with_filter(filter(variable))).init();
+    std::panic::set_hook(Box::new(tell));
+}
+
+/// Logs a panic as an error, like others. What Rust would write has no level, and Lambda would take it for a line of `INFO`.
+fn tell(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map(|place| format!(", at {place}")).unwrap_or_default();
+    let error = format!("{}{place}", panic.payload_as_str().unwrap_or("it is no text"));
+    tracing::error!(error, "the function panicked, which ends its process");
 }
 
 /// The level is that of `AWS_LAMBDA_LOG_LEVEL`, else that of `RUST_LOG` (which may name single targets), else `INFO`.
@@ -127,8 +137,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_line_carries_the_fields_of_its_spans_time_and_level() {
+    /// The line that is logged meanwhile.
+    fn logged(run: impl FnOnce()) -> Map<String, Value> {
         let written = Written::default();
         let log = written.clone();
         let lines = Lines { world: World::system(), function: "shop-AckFunction-1".to_owned() };
@@ -136,16 +146,32 @@ mod tests {
         let lines = lines.with_writer(move || log.clone());
         let subscriber =
             tracing_subscriber::registry().with(lines.with_filter(Targets::new().with_default(LevelFilter::WARN)));
-        tracing::subscriber::with_default(subscriber, || {
+        tracing::subscriber::with_default(subscriber, run);
+        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn a_panic_is_an_error_in_the_log() {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(tell));
+        let line = logged(|| drop(std::panic::catch_unwind(|| panic!("no {}", "way")).unwrap_err()));
+        std::panic::set_hook(before);
+        assert_eq!((&line["level"], &line["function"]), (&"ERROR".into(), &"shop-AckFunction-1".into()));
+        let error = line["error"].as_str().unwrap();
+        assert!(error.starts_with("no way, at ") && error.contains("logs.rs:"), "{error}");
+    }
+
+    #[test]
+    fn a_line_carries_the_fields_of_its_spans_time_and_level() {
+        let mut line = logged(|| {
             let outer = tracing::error_span!("batch", batch = "b1", lane = %"parcel:0:NY");
             let _outer = outer.enter();
             let _inner = tracing::error_span!("call", attempt = 2_u32).entered();
             tracing::warn!(error = "a \"quoted\"\nline", members = 3_u64, "the call {}", "failed");
             tracing::info!("not logged");
         });
-        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
-        assert_eq!(text.lines().count(), 1, "{text}");
-        let mut line: Map<String, Value> = serde_json::from_str(&text).unwrap();
         let time = line.remove("timestamp").unwrap();
         assert!(time.as_str().is_some_and(|time| time.len() == 24 && time.ends_with('Z')), "{time}");
         let wanted = serde_json::json!({

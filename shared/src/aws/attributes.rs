@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn json<T: serde::de::DeserializeOwned>(&self, attribute: &'static str) -> Result<T, StoreError> {
-        serde_json::from_str(self.text(attribute)?).map_err(|error| self.corrupt(attribute, error))
+        crate::json::stored(self.text(attribute)?).map_err(|error| self.corrupt(attribute, error))
     }
 
     /// JSON, if there is any.

@@ -142,7 +142,7 @@ impl Statement<'_> {
                     .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
                 call = call.statements(statement.build().map_err(|error| self.table.unbuilt(&error))?);
             }
-            let answer = call.send().await;
+            let answer = self.table.patiently(move || call.clone().send()).await;
             let answer =
                 answer.map_err(|error| StoreError::service("BatchExecuteStatement", &self.table.name, error))?;
             let responses = answer.responses.unwrap_or_default();

@@ -21,8 +21,8 @@ impl Table {
         async move {
             let mut pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
             loop {
-                let call = self.client.transact_write_items().set_transact_items(Some(actions.to_vec()));
-                let error = match call.send().await {
+                let call = || self.client.transact_write_items().set_transact_items(Some(actions.to_vec())).send();
+                let error = match self.patiently(call).await {
                     Ok(_) => return Ok(Write::Done(())),
                     Err(error) => error,
                 };

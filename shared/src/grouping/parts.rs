@@ -12,6 +12,9 @@ use crate::clock::Timestamp;
 /// Bytes of a part.
 const PART_BYTES: usize = 13;
 
+/// How far apart the times may be of members that share an entry: pauses before calls are random, and some are asked for.
+const SHARED_WAIT_MILLIS: u64 = 60_000;
+
 /// The parts still to be called. None: the batch was not split, and all its members are called together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts(Vec<Part>);
@@ -163,13 +166,27 @@ impl Parts {
         self
     }
 
-    /// The same, where the parts of these slots, which are in order, are not called before this time.
+    /// The same, where the parts of these slots, which are in order, are not called before this time. A member that is called
+    /// alone is a part.
     #[must_use]
-    pub fn held(mut self, slots: &[usize], until: Timestamp) -> Self {
-        for part in self.0.iter_mut().filter(|part| !part.members(slots).is_empty()) {
-            part.due = part.due.max(until);
-        }
-        self
+    pub fn held(self, slots: &[usize], until: Timestamp) -> Self {
+        let held = |part: Part| Part { due: part.due.max(until), ..part };
+        let cut = |part: Part| match part.members(slots) {
+            [] => vec![part],
+            _ if part.form != Form::Alone => vec![held(part)],
+            alone => {
+                let (mut entries, mut from) = (Vec::new(), part.from);
+                for slot in alone {
+                    entries.push(Part { from, to: *slot, ..part });
+                    entries.push(held(Part { from: *slot, to: slot + 1, ..part }));
+                    from = slot + 1;
+                }
+                entries.push(Part { from, ..part });
+                entries.retain(|entry| entry.from < entry.to);
+                entries
+            }
+        };
+        Self(self.0.into_iter().flat_map(cut).collect())
     }
 
     /// Takes the part that was called out of the list.
@@ -194,11 +211,12 @@ impl Parts {
         }
     }
 
-    /// Adds a part that waits. Members that are called alone share an entry where they can.
+    /// Adds a part that waits. Members that are called alone share an entry where they can, which waits for the last of them.
     fn push(&mut self, part: Part, open: &[usize]) {
         if let Some(last) = self.0.last_mut().filter(|last| last.form == Form::Alone && part.form == Form::Alone) {
             let between = Part { from: last.to, to: part.from, ..part };
-            if last.calls == part.calls && last.to <= part.from && between.members(open).is_empty() {
+            let alike = last.calls == part.calls && last.due.0.abs_diff(part.due.0) <= SHARED_WAIT_MILLIS;
+            if alike && last.to <= part.from && between.members(open).is_empty() {
                 (last.to, last.due) = (part.to, last.due.max(part.due));
                 return;
             }

@@ -36,10 +36,9 @@ pub enum JsonError {
 /// # Errors
 /// The text is no JSON, or of another shape; then the error names field, value and what is allowed.
 pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
-    let text = std::str::from_utf8(text)
-        .map_err(|error| JsonError::Malformed(format!("byte {} is not UTF-8", error.valid_up_to())))?;
-    let object = text.bytes().find(|byte| !byte.is_ascii_whitespace()) == Some(b'{');
-    if object {
+    if let Ok(text) = std::str::from_utf8(text)
+        && is_object(text)
+    {
         let mut reader = serde_json::Deserializer::from_str(text);
         if let Ok(value) = T::deserialize(Strict(&mut reader))
             && reader.end().is_ok()
@@ -47,17 +46,39 @@ pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
             return Ok(value);
         }
     }
-    // Only wrong input is read again: first to see whether it is JSON at all, then to find the field that is wrong.
+    // Only wrong input is read again.
+    read_seldom(text)
+}
+
+/// The same, for what is read seldom: it takes longer, and less code for each type.
+///
+/// # Errors
+/// The same.
+pub fn read_seldom<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
+    let text = std::str::from_utf8(text)
+        .map_err(|error| JsonError::Malformed(format!("byte {} is not UTF-8", error.valid_up_to())))?;
     if text.is_empty() {
         return Err(JsonError::Empty);
     }
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
         return Err(JsonError::Malformed(error.to_string()));
     }
-    if !object {
+    if !is_object(text) {
         return Err(JsonError::Shape("is not an object, a JSON object is expected".to_owned()));
     }
     located(&mut serde_json::Deserializer::from_str(text))
+}
+
+/// Reads JSON from a record; it may be of any shape.
+pub(crate) fn stored<T: DeserializeOwned>(text: &str) -> Result<T, JsonError> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = located(&mut reader)?;
+    reader.end().map_err(|error| JsonError::Malformed(error.to_string()))?;
+    Ok(value)
+}
+
+fn is_object(text: &str) -> bool {
+    text.bytes().find(|byte| !byte.is_ascii_whitespace()) == Some(b'{')
 }
 
 /// Reads a JSON value as this type.

@@ -121,9 +121,10 @@ impl Tracking {
         failed.map_or(Ok(refused), Err)
     }
 
-    /// Clears bits of small fan-outs. They are read together, so that those an earlier delivery acked cost nothing else.
+    /// Clears bits of small fan-outs. They are read together, so that those an earlier delivery acked cost nothing else. One that
+    /// cannot be written does not hold up the others.
     async fn ack_small(&self, acks: &Acks) -> Result<Refused, TrackingError> {
-        let mut refused = Refused::new();
+        let (mut refused, mut failed) = (Refused::new(), None);
         let small: Vec<Uuid> = acks.keys().filter(|(id, group)| id == group).map(|(id, _)| *id).collect();
         for ids in small.chunks(KEYS_PER_READ_MAX) {
             let mut read: BTreeMap<Uuid, Fanout> =
@@ -136,10 +137,13 @@ impl Tracking {
             }
             let mut cleared = stream::iter(cleared).buffer_unordered(ACKS_AT_ONCE_MAX);
             while let Some((id, refusal)) = cleared.next().await {
-                refuse(&mut refused, acks, (id, id), refusal?);
+                match refusal {
+                    Ok(refusal) => refuse(&mut refused, acks, (id, id), refusal),
+                    Err(error) => failed = failed.or(Some(error)),
+                }
             }
         }
-        Ok(refused)
+        failed.map_or(Ok(refused), Err)
     }
 
     /// Clears bits of one group.

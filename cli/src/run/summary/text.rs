@@ -111,7 +111,7 @@ impl Summary {
             ("Lambda invocations", invocations as f64, dollars.lambda),
         ];
         let averages = self.done_in_last_leg >= WORTH_AN_AVERAGE;
-        let leg = if self.resumed { "  used (this leg)" } else { "  used" };
+        let leg = if self.resumed { "  used since then" } else { "  used" };
         write!(f, "\n{leg:<24}{:>12}", "in all")?;
         if averages {
             write!(f, "{:>12}   {:>20}", "per task", "$ per million tasks")?;

@@ -238,6 +238,23 @@ fn what_is_no_list_of_parts_is_refused() {
     assert_eq!(Parts::unpack(&[]), Ok(Parts::default()));
 }
 
+#[test]
+fn a_long_pause_is_that_of_the_member_which_asked_for_it() {
+    let (open, day) = ([0, 1], Timestamp(86_400_000));
+    let next = |parts: &Parts| (parts.next(&open).0, parts.due(&open));
+    // It asked when it was called alone, before the other one was.
+    let parts = Parts::split(&open, Shows::Fails).then(Shows::Works, &open, &open, Timestamp(7)).held(&[0], day);
+    assert_eq!(next(&parts), (vec![1], Timestamp(0)));
+    let parts = parts.then(Shows::Works, &open, &open, Timestamp(8));
+    assert_eq!(next(&parts), (vec![1], Timestamp(8)));
+    // Or when both waited, in one entry.
+    let both = Parts::split(&open, Shows::Fails).then(Shows::Works, &open, &open, Timestamp(7));
+    let both = both.then(Shows::Works, &open, &open, Timestamp(8));
+    assert_eq!((both.0.len(), next(&both)), (1, (vec![0], Timestamp(8))));
+    let held = both.held(&[0], day);
+    assert_eq!((held.count(&open), next(&held)), (2, (vec![1], Timestamp(8))));
+}
+
 /// Parts of any list.
 pub(crate) fn any_parts() -> impl Strategy<Value = Parts> {
     let form = prop::sample::select(vec![Form::Together, Form::Second, Form::Alone]);

@@ -121,10 +121,11 @@ impl ExpressionError {
         match self {
             Self::Weight { got, .. } | Self::Flag { got, .. } => got == "string",
             Self::HeadStart { got, .. } => got.starts_with('`'),
-            // A field of a text is no such case.
+            // A field of a text is no such case, nor is an element.
             Self::Evaluation { reason, .. } => {
                 let other_type = ["no matching overload", "Unsupported binary operator"];
-                other_type.iter().any(|part| reason.contains(part)) && !reason.contains("'_._'")
+                other_type.iter().any(|part| reason.contains(part))
+                    && !["'_._'", "'_[_]'", "'_[?_]'"].iter().any(|of| reason.contains(of))
             }
             _ => false,
         }

@@ -96,3 +96,19 @@ async fn a_group_that_stays_throttled_holds_up_no_other_fanout() {
     assert!(stack.hand(QueueName::Ack, acks).await.contains(&"slow".to_owned()));
     assert!(stack.header(other).await.complete());
 }
+
+/// The same among small fan-outs, whose bits are in their headers.
+#[tokio::test(start_paused = true)]
+async fn a_small_fanout_that_stays_throttled_holds_up_no_other_one() {
+    let (stack, refuses) = stack().await;
+    let mut small = Vec::new();
+    for name in ["slow", "other"] {
+        let request = OpenRequest { items: 1, seal: true, ..OpenRequest::default() };
+        let (id, items) = stack.open_as(&request, name).await;
+        small.push((id, items, name));
+    }
+    refuses.begin("UpdateItem", small[0].0, Duration::from_secs(60));
+    let acks = small.iter().map(|(_, items, name)| message(name, &done(items))).collect();
+    assert!(stack.hand(QueueName::Ack, acks).await.contains(&"slow".to_owned()));
+    assert!(stack.header(small[1].0).await.complete());
+}
