@@ -160,6 +160,7 @@ At {load}, the window of `register` saves much: without it, a task costs {more("
 are stored one by one, and batches are smaller. A window of `elect` would save {-more(electing):.0%}, and windows of `elect` and
 `group` {-more(both):.0%}, but tasks would wait for them. `handle` takes one message per invocation: a batch waits for no other.
 """
+    note = f"\n{result['note']}\n" if "note" in result else ""
     return f"""## Windows
 
 Lambda gives a function more than ten messages at once only if its event source has a window of at least a second, for which
@@ -167,7 +168,7 @@ a message may wait for others. On a quiet queue Lambda [may wait for 20 s](SCALI
 runner does not. Messages with ten tasks each come by the queue `register`; the tasks have 100 targets, and a
 linger of 1 s. The times are from sending a task to its call. Figures are per task.
 
-{table(head, rows)}{weighed}
+{table(head, rows)}{weighed}{note}
 The same for `ack`: {first["items"]:,} items of a fan-out, each acked by a message of its own, ten messages per request, at
 most 100 requests per second. Figures are per item.
 
