@@ -229,14 +229,13 @@ fn a_batch_api_that_never_succeeds_fails_every_row() {
 
 /// No task has failed until the last attempt, so progress alone does not show why nothing gets done.
 #[test]
-fn a_run_whose_calls_are_repeated_says_why_once() {
+fn a_run_whose_calls_bring_no_outcomes_says_why_once() {
     let folder = Folder::with_rows(20, "");
     let text = policy("content.shop", "echo \"{\\\"ok\\\":true}\"").replace("max_attempts: 4", "max_attempts: 3");
     folder.write("policy.yaml", text.replace("{base: 1s, max: 2s}", "{base: 100ms, max: 100ms}"));
     let output = folder.run(&["--json"]);
     assert_eq!(summary(&output)["failed"], 20);
     let said = stderr(&output);
-    let why =
-        "fanfold: calls fail and are repeated (up to 3 attempts per batch): the answer is not {\"members\": [...]}";
+    let why = "fanfold: calls bring no outcomes (`max_attempts` is 3): the answer is not {\"members\": [...]}";
     assert_eq!(said.matches(why).count(), 1, "{said}");
 }
