@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Requests made less often are only marked in the report if no worker died at one of their sides: chance decides that.
-const SELDOM: u64 = 60;
+const SELDOM: u64 = 100;
 
 /// Counts of one kind of request of one step.
 #[derive(Clone, Copy, Debug, Default)]
