@@ -272,9 +272,8 @@ async fn a_crash_around_the_failure_does_not_keep_the_key() {
     }
 }
 
-/// Registers a task again that failed and whose record is gone, with a worker that dies at one of its requests. Another task does
-/// not get its key.
-async fn taken_again(crash: Crash) -> Option<String> {
+/// A stack whose crash begins now: the first task failed, its record is gone, and calls work from now on.
+async fn failed_and_gone(crash: Crash) -> TestStack {
     let calls = AtomicUsize::new(0);
     let fails_once = move |call: &Call| match calls.fetch_add(1, Ordering::Relaxed) {
         0 => failed(call),
@@ -285,6 +284,13 @@ async fn taken_again(crash: Crash) -> Option<String> {
     stack.drain().await;
     stack.delete_record("TasksTable", &single(1).to_string()).await;
     stack.crash.begin();
+    stack
+}
+
+/// Registers a task again that failed and whose record is gone, with a worker that dies at one of its requests. Another task does
+/// not get its key.
+async fn taken_again(crash: Crash) -> Option<String> {
+    let stack = failed_and_gone(crash).await;
     register(&stack, 1, 7).await;
     assert_eq!(register(&stack, 2, 7).await, Registration::Duplicate { of: single(1) });
     stack.drain().await;

@@ -18,16 +18,7 @@ async fn a_known_duplicate_does_not_stand_in_for_a_task_that_ended_long_ago() {
 /// A task that failed, whose record is gone, takes its key again while another one, a request of which is late, takes it over.
 /// Returns the late request.
 async fn taken_by_both(crash: Crash) -> Option<String> {
-    let calls = AtomicUsize::new(0);
-    let fails_once = move |call: &Call| match calls.fetch_add(1, Ordering::Relaxed) {
-        0 => failed(call),
-        _ => Ok(Answer::AllSucceeded),
-    };
-    let stack = TestStack::new(policy(json!({})), ScriptedApi::new(fails_once), crash.waiting()).await;
-    register(&stack, 1, 7).await;
-    stack.drain().await;
-    stack.delete_record("TasksTable", &single(1).to_string()).await;
-    stack.crash.begin();
+    let stack = failed_and_gone(crash).await;
     let own = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         register(&stack, 1, 7).await
