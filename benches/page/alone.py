@@ -154,11 +154,13 @@ def windows(result, charts):
     first = next(iter(result["acks"].values()))
     load, its = next(iter(result["batching"].items()))
     more = lambda name: its[name]["used"]["dollars_per_million"] / its["as deployed"]["used"]["dollars_per_million"] - 1
+    compared = lambda name: f"{abs(more(name)) * 100:.0f} % {'more' if more(name) > 0 else 'less'}"
     electing, both = "`elect` with 100 in 1 s", "`elect` and `group` with 100 in 1 s"
     weighed = "" if both not in its else f"""
-At {load}, the window of `register` saves much: without it, a task costs {more("`register` without"):.0%} more, since requests
-are stored one by one, and batches are smaller. A window of `elect` would save {-more(electing):.0%}, and windows of `elect` and
-`group` {-more(both):.0%}, but tasks would wait for them. `handle` takes one message per invocation: a batch waits for no other.
+At {load}, the window of `register` saves much: without it, a task costs {compared("`register` without")}, since requests
+are stored one by one, and batches are smaller. With a window of `elect` it costs {compared(electing)}, and with windows of
+`elect` and `group` {compared(both)}, but tasks wait for them. `handle` takes one message per invocation: a batch waits for no
+other.
 """
     note = f"\n{result['note']}\n" if "note" in result else ""
     return f"""## Windows

@@ -1,5 +1,6 @@
 //! A policy ready to assign tasks to their lanes.
 
+use super::fields::Fields;
 use super::{Expression, ExpressionError, FieldError, HeadStart, Policy, PolicyError, Subject, Weight};
 use crate::grouping::{Load, distinct};
 use crate::lane::Lane;
@@ -17,6 +18,8 @@ pub struct CompiledPolicy {
     distinct: Option<Expression>,
     flush_when: Option<Expression>,
     priority: Option<Expression>,
+    /// What these read of a content.
+    fields: Fields,
 }
 
 /// Where a task belongs.
@@ -73,7 +76,10 @@ impl CompiledPolicy {
         let distinct = optional("distinct", &policy.distinct)?;
         let flush_when = optional("flush_when", &policy.flush_when)?;
         let priority = optional("priority", &policy.priority)?;
-        Ok(Self { policy, target, key, scope, weight, distinct, flush_when, priority })
+        let others = [&key, &scope, &weight, &distinct, &flush_when, &priority];
+        let all = others.into_iter().flatten().chain([&target]).map(|expression| expression.fields().clone());
+        let fields = all.fold(Fields::default(), Fields::and);
+        Ok(Self { policy, target, key, scope, weight, distinct, flush_when, priority, fields })
     }
 
     /// Works out where a task belongs, and what it takes of a batch. `fallback` decides the partition of a task of a policy without
@@ -103,7 +109,7 @@ impl CompiledPolicy {
     /// # Errors
     /// An expression gives no usable value for this content; the first one is reported, with its field.
     pub fn values(&self, content: &serde_json::Value) -> Result<Values, (&'static str, ExpressionError)> {
-        let subject = Subject::new(&self.policy.kind, content).map_err(|error| ("content", error))?;
+        let subject = Subject::reading(&self.fields, &self.policy.kind, content).map_err(|error| ("content", error))?;
         let target = self.target.evaluate(&subject).map_err(|error| ("target", error))?;
         let text = |field, expression: &Option<Expression>| {
             let value = expression.as_ref().map(|expression| expression.evaluate(&subject)).transpose();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use cel::{Context, Env, Program, Value};
 
 use super::bounded::{self, Excess};
+use super::fields::Fields;
 use super::{HeadStart, Weight, matches, names};
 use crate::limits::{EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_OPERATORS_MAX, TARGET_BYTES_MAX};
 
@@ -27,6 +28,7 @@ static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
 pub struct Expression {
     source: String,
     program: Program,
+    fields: Fields,
 }
 
 impl Expression {
@@ -48,7 +50,7 @@ impl Expression {
         })?;
         match names::check(program.expression()) {
             Err(unknown) => Err(ExpressionError::Unknown { source_text, problem: unknown.to_string() }),
-            Ok(()) => Ok(Self { source: source_text, program }),
+            Ok(()) => Ok(Self { source: source_text, fields: Fields::read_by(program.expression()), program }),
         }
     }
 
@@ -56,6 +58,11 @@ impl Expression {
     #[must_use]
     pub(crate) fn uses_content(&self) -> bool {
         self.program.references().has_variable("content")
+    }
+
+    /// The fields of a content that it may read.
+    pub(super) fn fields(&self) -> &Fields {
+        &self.fields
     }
 
     /// The expression as it was written.
@@ -145,7 +152,12 @@ impl Subject<'_> {
     /// # Errors
     /// The content holds something CEL has no value for (a number beyond 64 bits).
     pub fn new(kind: &str, content: &serde_json::Value) -> Result<Self, ExpressionError> {
-        let content = cel::to_value(content).map_err(|error| ExpressionError::Evaluation {
+        Self::reading(&Fields::All, kind, content)
+    }
+
+    /// The same for expressions that read these fields at most: CEL need not have a value for what is in others.
+    pub(super) fn reading(fields: &Fields, kind: &str, content: &serde_json::Value) -> Result<Self, ExpressionError> {
+        let content = cel::to_value(fields.of(content)).map_err(|error| ExpressionError::Evaluation {
             source_text: "content".to_owned(),
             reason: error.to_string(),
         })?;

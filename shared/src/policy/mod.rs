@@ -7,6 +7,7 @@ mod compiled;
 mod destination;
 mod expression;
 mod expressions;
+mod fields;
 mod head_start;
 mod kind;
 mod matches;
