@@ -65,7 +65,7 @@ fn an_order_without_a_key_costs_1_6_write_units() {
 
 /// Nothing is shared where each task has a target, and so a batch, of its own: what it costs is what it cost before there
 /// were bundles.
-fn assert_alone_costs_no_bundle(rows: usize) {
+fn assert_alone_costs_no_bundle(rows: usize, write_units: f64) {
     let folder = Folder::new();
     let row = |n: usize| format!("R-{n},shop-{n}\n");
     folder.write("rows.csv", "ref,shop\n".to_owned() + &(0..rows).map(row).collect::<String>());
@@ -73,16 +73,17 @@ fn assert_alone_costs_no_bundle(rows: usize) {
                   batch_api: {command: [\"true\"], timeout: 5s}\n";
     folder.write("policy.yaml", policy);
     let cost = Cost(folder.summary(&[]));
-    cost.assert_at_most(16.1, 5.0, 1.3);
+    cost.assert_at_most(write_units, 5.0, 1.3);
 }
 
 #[test]
 fn a_task_alone_in_its_lane_costs_no_bundle() {
-    assert_alone_costs_no_bundle(1_000);
+    assert_alone_costs_no_bundle(1_000, 16.1);
 }
 
 #[test]
 #[ignore = "200,000 batches take minutes: `just tiny-targets`"]
 fn two_hundred_thousand_tasks_alone_in_their_lanes_cost_no_bundles() {
-    assert_alone_costs_no_bundle(200_000);
+    // In minutes the sweep comes, too, and takes each idle lane out of the index for two units.
+    assert_alone_costs_no_bundle(200_000, 18.1);
 }
