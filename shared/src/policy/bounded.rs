@@ -2,9 +2,9 @@
 //! content of tasks is not trusted, so the bound holds for any content.
 
 use cel::IdedExpr;
-use cel::common::ast::{CallExpr, Expr, LiteralValue};
+use cel::common::ast::{CallExpr, Expr};
 
-use super::tree::parts;
+use super::tree::{parts, text};
 use crate::limits::EXPRESSION_GROWTH_MAX;
 
 /// Functions whose cost is the product of two texts' sizes: one of these has to be a literal.
@@ -60,11 +60,4 @@ fn factor(call: &CallExpr) -> Result<usize, Excess> {
 /// Whether it is a literal text or number.
 fn written(part: &IdedExpr) -> bool {
     matches!(part.expr, Expr::Literal(_))
-}
-
-fn text(part: &IdedExpr) -> Option<&str> {
-    match &part.expr {
-        Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
-        _ => None,
-    }
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use cel::IdedExpr;
-use cel::common::ast::{Expr, LiteralValue};
+use cel::common::ast::Expr;
 use serde::{Serialize, Serializer};
 
-use super::tree::parts;
+use super::tree::{parts, text};
 
 /// Fields at the top of a content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,10 +32,11 @@ impl Fields {
             Expr::Ident(name) if is_content(name) => return Self::All,
             Expr::Select(select) if is_all(&select.operand) => return Self::one(&select.field),
             Expr::Call(call) if call.func_name == "_[_]" => {
-                if let [whole, IdedExpr { expr: Expr::Literal(LiteralValue::String(name)), .. }] = call.args.as_slice()
+                if let [whole, name] = call.args.as_slice()
                     && is_all(whole)
+                    && let Some(name) = text(name)
                 {
-                    return Self::one(name.inner());
+                    return Self::one(name);
                 }
             }
             _ => {}

@@ -1,7 +1,7 @@
 //! The tree of an expression.
 
 use cel::IdedExpr;
-use cel::common::ast::{EntryExpr, Expr, IdedEntryExpr};
+use cel::common::ast::{EntryExpr, Expr, IdedEntryExpr, LiteralValue};
 
 /// The direct parts of an expression. Those of a loop are left out, since loops are refused.
 pub(super) fn parts(expression: &IdedExpr) -> Vec<&IdedExpr> {
@@ -12,6 +12,14 @@ pub(super) fn parts(expression: &IdedExpr) -> Vec<&IdedExpr> {
         Expr::Struct(fields) => fields.entries.iter().flat_map(of_entry).collect(),
         Expr::Select(select) => vec![&select.operand],
         Expr::Comprehension(_) | Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Vec::new(),
+    }
+}
+
+/// The text that an expression is, if it is a literal.
+pub(super) fn text(part: &IdedExpr) -> Option<&str> {
+    match &part.expr {
+        Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
+        _ => None,
     }
 }
 
