@@ -64,7 +64,7 @@ def start(program):
     began = time.perf_counter()
     process = subprocess.Popen([program], env=environment(work.server_port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        if not work.asked.wait(10):
+        if not work.asked.wait(120):
             raise SystemExit(f"{program} did not ask for work")
         peak = re.search(r"VmHWM:\s*(\d+)", read(f"/proc/{process.pid}/status"))
     finally:

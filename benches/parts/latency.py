@@ -7,13 +7,14 @@ import http.client
 import http.server
 import json
 import pathlib
+import re
 import signal
 import statistics
 import subprocess
 import threading
 import time
 
-from parts.common import free_port, scratch
+from parts.common import scratch
 
 LANE_BATCH = 10
 
@@ -68,15 +69,24 @@ def serve(calls):
     return server.server_port
 
 
-def start(command, port, api, folder):
+def start(command, api, folder):
     policies = []
     for kind, policy in POLICIES.items():
         path = pathlib.Path(folder, f"{kind}.yaml")
         # JSON is YAML.
         path.write_text(json.dumps({"kind": kind, "batch_api": {"url": f"http://127.0.0.1:{api}/"}, **policy}))
         policies += ["--policy", str(path)]
-    listen = ["--listen", f"127.0.0.1:{port}"]
-    return subprocess.Popen([command, "up", *listen, *policies], stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([command, "up", "--listen", "127.0.0.1:0", *policies], stderr=subprocess.PIPE, text=True)
+
+
+def address(server):
+    """Where it listens, once it says so."""
+    said = []
+    for line in server.stderr:
+        if found := re.search(r"http://([\d.]+:\d+)", line):
+            return found.group(1)
+        said.append(line)
+    raise SystemExit("`fanfold up` does not start: " + "".join(said))
 
 
 def register(connection, kind, numbers):
@@ -93,7 +103,7 @@ def singles(connection, calls, kind, tasks):
     for n in range(tasks):
         began = time.monotonic()
         register(connection, kind, [n])
-        calls.wait(lambda: (kind, str(n)) in calls.at, 30)
+        calls.wait(lambda: (kind, str(n)) in calls.at, 120)
         took.append(1_000 * (calls.at[kind, str(n)] - began))
         # Whatever follows from the call is over before the next one.
         time.sleep(0.05)
@@ -109,15 +119,13 @@ def lane(connection, calls, tasks):
 
 
 def run(bench):
-    calls, port = Calls(), free_port()
+    calls = Calls()
     alone, together = bench.of(usual=60, smallest=3), bench.of(usual=3_000, smallest=50)
     with scratch() as folder:
-        server = start(bench.command("fanfold"), port, serve(calls), folder)
+        server = start(bench.command("fanfold"), serve(calls), folder)
         try:
-            # Its first line says that it listens.
-            server.stderr.readline()
+            connection = http.client.HTTPConnection(address(server))
             threading.Thread(target=server.stderr.read, daemon=True).start()
-            connection = http.client.HTTPConnection("127.0.0.1", port)
             return {
                 "singles": {kind: singles(connection, calls, kind, alone) for kind in ["single", "again"]},
                 "lane": lane(connection, calls, together),

@@ -1,7 +1,6 @@
 // A stack of its own for a test: `fanfold up`, `fanfold sandbox`, a browser.
 import {spawn} from "node:child_process";
 import {mkdtemp, rm, writeFile} from "node:fs/promises";
-import {createServer} from "node:net";
 import {tmpdir} from "node:os";
 import {join} from "node:path";
 import {chromium} from "playwright-core";
@@ -10,44 +9,42 @@ const FANFOLD = join(import.meta.dirname, "fanfold");
 const BROWSER = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync"];
 
-async function freePort() {
-  const server = createServer();
-  await new Promise((done) => server.listen(0, "127.0.0.1", done));
-  const {port} = server.address();
-  await new Promise((done) => server.close(done));
-  return port;
-}
-
-/** Starts a program, and waits until it has said `ready`. */
+/** Starts a program at any free port, and waits for the line that has `ready` in it, and its address. Returns the process, and its URL. */
 async function start(args, ready, env = {}) {
-  const child = spawn(FANFOLD, args, {stdio: ["ignore", "pipe", "pipe"], env: {...process.env, ...env}});
+  const child = spawn(FANFOLD, [...args, "--listen", "127.0.0.1:0"], {stdio: ["ignore", "pipe", "pipe"], env: {...process.env, ...env}});
   let said = "";
-  await new Promise((done, failed) => {
+  const url = await new Promise((done, failed) => {
     for (const stream of [child.stdout, child.stderr]) {
       stream.on("data", (data) => {
         said += data;
-        if (said.includes(ready)) done();
+        // What follows the last end of a line is not whole yet.
+        const line = said.split("\n").slice(0, -1).find((line) => line.includes(ready));
+        if (line) done(line.match(/http:\/\/[\d.]+:\d+/)[0]);
       });
     }
     child.on("exit", (code) => failed(new Error(`fanfold ${args[0]} ended with ${code}: ${said}`)));
   });
-  return child;
+  return {child, url};
 }
 
 /** A stack, a batch API that the options of the sandbox describe, and a browser. */
 export class Stack {
+  children = [];
+
   static async start(sandbox = []) {
     const stack = new Stack();
-    const [port, api] = [await freePort(), await freePort()];
-    stack.url = `http://127.0.0.1:${port}`;
-    stack.batchApi = `http://127.0.0.1:${api}/batches`;
     stack.folder = await mkdtemp(join(tmpdir(), "fanfold-dashboard-"));
-    stack.children = [
-      await start(["sandbox", "--listen", `127.0.0.1:${api}`, ...sandbox], "stop it with"),
-      await start(["up", "--listen", `127.0.0.1:${port}`, "--data", stack.folder], "dashboard is at"),
-    ];
+    stack.batchApi = `${await stack.run(["sandbox", ...sandbox], "stop it with")}/batches`;
+    stack.url = await stack.run(["up", "--data", stack.folder], "dashboard is at");
     stack.browser = await chromium.launch({executablePath: process.env.CHROMIUM, args: BROWSER});
     return stack;
+  }
+
+  /** Starts a program that ends with the stack. Returns its URL. */
+  async run(...program) {
+    const {child, url} = await start(...program);
+    this.children.push(child);
+    return url;
   }
 
   async stop() {
@@ -58,15 +55,13 @@ export class Stack {
   }
 
   /** A dashboard of this stack by a command of its own, as over a deployed stack. Returns its address. */
-  async dashboard() {
-    const port = await freePort();
-    this.children.push(await start(["dashboard", "--endpoint", this.url, "--listen", `127.0.0.1:${port}`], "dashboard is at"));
-    return `http://127.0.0.1:${port}`;
+  dashboard() {
+    return this.run(["dashboard", "--endpoint", this.url], "dashboard is at");
   }
 
   /** The same with the name of a deployed stack. The AWS CLI is a program that says what `cloudwatch` is, of each minute, or denies it. */
   async deployed(cloudwatch) {
-    const [port, bin] = [await freePort(), await mkdtemp(join(this.folder, "aws-"))];
+    const bin = await mkdtemp(join(this.folder, "aws-"));
     const stacks = {Stacks: [{Outputs: [{OutputKey: "Url", OutputValue: this.url}]}]};
     const program = `#!${process.execPath}
       const ids = ["m0", "m1", "m2", "m3", "m4"], values = ${JSON.stringify(cloudwatch)};
@@ -77,9 +72,7 @@ export class Stack {
         console.log(JSON.stringify({MetricDataResults: ids.map((Id, at) => ({Id, Timestamps: times, Values: times.map(() => values[at])}))}));
       }`;
     await writeFile(join(bin, "aws"), program, {mode: 0o755});
-    const args = ["dashboard", "--stack", "shop", "--no-sign", "--listen", `127.0.0.1:${port}`];
-    this.children.push(await start(args, "dashboard is at", {PATH: `${bin}:${process.env.PATH}`}));
-    return `http://127.0.0.1:${port}`;
+    return this.run(["dashboard", "--stack", "shop", "--no-sign"], "dashboard is at", {PATH: `${bin}:${process.env.PATH}`});
   }
 
   /** A request to the API, as any program sends it. */

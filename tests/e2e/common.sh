@@ -49,7 +49,7 @@ finish() {
 # An emulator of this script's own, which enforces IAM.
 own_emulator() {
   local port
-  port=${EMULATOR_PORT:-$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')}
+  port=${EMULATOR_PORT:-$(python3 tests/e2e/ports.py)}
   # The endpoint must be in the emulator's own environment, from which its functions get theirs.
   export AWS_ENDPOINT_URL=http://127.0.0.1:$port EMULATOR_LOG=$work/emulator.log
   export AUTH=true BIND_HOST=127.0.0.1 GATEWAY_PORT=$port MINISTACK_REGION=$AWS_REGION TMPDIR=$work/emulator.tmp

@@ -4,11 +4,12 @@ import json
 import os
 import pathlib
 import platform
-import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
+
+from ports import free_ports
 
 
 def program():
@@ -19,21 +20,16 @@ def program():
     return pathlib.Path(folder) / "local" / "rapid" / f"aws-lambda-rie-{processor}"
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class Function:
     """A function that runs until the `with` ends."""
 
     def __init__(self, bootstrap, variables, log):
         assert bootstrap.exists(), f"{bootstrap} is missing: run `sam build`"
-        self.bootstrap, self.port = bootstrap, free_port()
+        self.bootstrap = bootstrap
+        self.port, runtime = free_ports(2)
         addresses = [
             "--runtime-interface-emulator-address", f"127.0.0.1:{self.port}",
-            "--runtime-api-address", f"127.0.0.1:{free_port()}",
+            "--runtime-api-address", f"127.0.0.1:{runtime}",
         ]
         environment = {**os.environ, **variables}
         self.process = subprocess.Popen([program(), *addresses, bootstrap], env=environment, stdout=log, stderr=log)
@@ -58,4 +54,4 @@ class Function:
 
     def __exit__(self, *_):
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait(60)

@@ -78,8 +78,7 @@ def session(body):
         command = line[2:]
         while not whole(command):
             command += "\n" + next(lines)
-        # What a program in the background says comes a moment later.
-        steps.append(Step(command + ("\nsleep 2" if command.endswith("&") else ""), ""))
+        steps.append(Step(command, ""))
     return steps
 
 

@@ -49,7 +49,15 @@ def script(steps):
     for number, step in enumerate(steps):
         parts.append(f"printf '\\n=== %s\\n' {number}")
         parts.append(f"set +e\n{step.shell}\n[ $? -eq {step.status} ] || exit 1\nset -e" if step.status else step.shell)
+        if step.expected and step.shell.endswith("&"):
+            parts.append(waits(number, len(step.expected.splitlines())))
     return "\n".join(parts)
+
+
+def waits(number, lines):
+    """What a program in the background says comes later, but before the next step is named: it is waited for, at most a minute."""
+    said = f"sed '1,/^=== {number}$/d' \"$SAID\" | wc -l"
+    return f"for _ in {{1..300}}; do [ $({said}) -lt {lines} ] || break; sleep 0.2; done"
 
 
 def prepare(folder, document):
@@ -73,8 +81,8 @@ def run(document, quick):
     found = steps(document, quick)
     if not any(block.language != "hidden" and steps([block], quick) for block in document):
         return 0, []
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as said:
-        environment = prepare(pathlib.Path(folder), document)
+    with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile("w+") as said:
+        environment = {**prepare(pathlib.Path(folder), document), "SAID": said.name}
         shell = subprocess.Popen(
             ["bash", "-c", script(found)], cwd=folder, env=environment, stdout=said, stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL, start_new_session=True,

@@ -36,6 +36,8 @@ impl Random for TestRandom {
 
 /// A world whose time is tokio's, and whose numbers are the same in each test; and its clock.
 pub fn world() -> (World, Arc<TestClock>) {
+    // The SDK draws jitter and tokens from the thread's generator.
+    fastrand::seed(7);
     let clock = Arc::new(TestClock { start: tokio::time::Instant::now(), skipped: Mutex::default() });
     let random = Arc::new(TestRandom(Mutex::new(fastrand::Rng::with_seed(7))));
     (World { clock: Arc::<TestClock>::clone(&clock), random }, clock)

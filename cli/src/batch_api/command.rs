@@ -223,13 +223,13 @@ mod tests {
             members: Vec::new(),
         };
         let api = LocalPrograms::new(std::env::temp_dir());
-        let run = async |script: &str| {
+        let run = async |seconds: u64, script: &str| {
             let command = ["sh", "-c", script].map(str::to_owned);
             let request = Request {
                 call: &call,
                 body: Vec::new(),
                 key: "k".to_owned(),
-                timeout: Duration::from_secs(1),
+                timeout: Duration::from_secs(seconds),
                 mapping: None,
                 later: false,
                 token: None,
@@ -238,9 +238,9 @@ mod tests {
             api.run(&command, request).await.map_err(|error| (error.cause, error.message))
         };
         let silence = |text: &str| Err((Cause::Silence, text.to_owned()));
-        assert_eq!(run("sleep 60").await, silence("the batch API did not answer in time"));
+        assert_eq!(run(1, "sleep 60").await, silence("the batch API did not answer in time"));
         assert_eq!(
-            run("echo connecting >&2; echo no licence >&2; sleep 60").await,
+            run(5, "echo connecting >&2; echo no licence >&2; sleep 60").await,
             silence("the batch API did not answer in time; standard error: connecting no licence")
         );
     }

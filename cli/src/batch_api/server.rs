@@ -1,6 +1,7 @@
 //! A batch API that the runner starts, and ends when it is done.
 
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
@@ -22,8 +23,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const AFTER_INPUT: Duration = Duration::from_millis(500);
 /// How long it may take to end once it was asked to.
 const AFTER_TERM: Duration = Duration::from_secs(2);
-/// How long the last of its output may be on its way once it has ended.
-const LAST_WORDS: Duration = Duration::from_millis(300);
+/// How long the last of its output may be on its way once it has ended, twice.
+const LAST_WORDS: Duration = Duration::from_millis(150);
 
 /// A running server. Its standard input is a pipe that stays open as long as this process lives, however it may die.
 #[derive(Debug)]
@@ -125,6 +126,12 @@ impl Process {
 
     /// Its last output may still be in the pipes. Another process may hold them open.
     async fn last_words(&mut self) {
-        let _ = timeout(LAST_WORDS, futures::future::join_all(self.output.drain(..))).await;
+        let mut read = pin!(futures::future::join_all(self.output.drain(..)));
+        // If this process stood still, the first time is up before anything was read that has come meanwhile.
+        for _ in 0..2 {
+            if timeout(LAST_WORDS, read.as_mut()).await.is_ok() {
+                return;
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod yaml;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use fanfold::policy::{CompiledPolicy, Policy, Way};
@@ -20,6 +21,11 @@ pub(crate) use find::extension;
 
 /// Stands for the port of the batch API in policy.yaml, and in the command that starts it.
 pub(crate) const PORT: &str = "${PORT}";
+
+/// The ports that are tried. They are below those that systems give to connections, which could have such a port before the
+/// server listens on it.
+const FIRST_PORT: u16 = 20_000;
+const PORTS: u16 = 12_000;
 
 /// What a folder asks for.
 #[derive(Debug)]
@@ -107,8 +113,33 @@ fn read_policy(file: &Path, server: Option<&StartedApi>) -> Result<CompiledPolic
     })
 }
 
-/// A free port. Another program could take it before the server does; then the server reports that.
+/// A free port, another one each time. Each process begins elsewhere, so that those that start at once do not find the same.
+/// Another program could still take it before the server does; then the server reports that.
 fn free_port() -> Result<u16, Failure> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
-    listener.map(|address| address.port()).map_err(|error| Failure::io("no port of 127.0.0.1 is free", error))
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    let mut problem = std::io::Error::from(std::io::ErrorKind::AddrInUse);
+    for _ in 0..PORTS {
+        let number = std::process::id().wrapping_add(TRIED.fetch_add(1, Ordering::Relaxed));
+        let port = FIRST_PORT + (number % u32::from(PORTS)) as u16;
+        match TcpListener::bind(("127.0.0.1", port)) {
+            Ok(_) => return Ok(port),
+            Err(error) => problem = error,
+        }
+    }
+    Err(Failure::io("no port of 127.0.0.1 is free", problem))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn ports_are_different_and_not_those_of_connections() {
+        let ports: BTreeSet<u16> = (0..100).map(|_| free_port().unwrap()).collect();
+        assert_eq!(ports.len(), 100);
+        assert!(ports.iter().all(|port| (20_000..32_000).contains(port)), "{ports:?}");
+    }
 }

@@ -78,7 +78,8 @@ fn assert_alone_costs_no_bundle(rows: usize, write_units: f64) {
 
 #[test]
 fn a_task_alone_in_its_lane_costs_no_bundle() {
-    assert_alone_costs_no_bundle(1_000, 16.1);
+    // It is 16. A slow machine adds looks at a gate that is full, a unit each; a bundle would add at least one for each task.
+    assert_alone_costs_no_bundle(1_000, 16.9);
 }
 
 #[test]

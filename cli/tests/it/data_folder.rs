@@ -79,11 +79,12 @@ fn a_disk_that_gets_full_in_the_middle_loses_nothing() {
     }
     // Many rows: what is left to be written then does not fit what the database has allocated already.
     let rows = 10 * ROWS;
-    let folder =
-        Folder::with_rows(rows, &format!("{RECORD}; [ -e roomy ] || dd if=/dev/zero of=data/filler bs=4k; exit 0"));
+    // The first call fills the disk, and no later one does.
+    let fill = "mkdir filled 2>/dev/null && dd if=/dev/zero of=data/filler bs=4k";
+    let folder = Folder::with_rows(rows, &format!("{RECORD}; {fill}; exit 0"));
     std::fs::create_dir(folder.data()).unwrap();
     let script = "set -e; mount -t tmpfs -o size=20m none \"$2\"; \"$0\" run \"$1\" --data \"$2\" & echo $! > \"$1/pid\"; \
-                  wait $! || true; rm \"$2/filler\"; touch \"$1/roomy\"; exec \"$0\" run \"$1\" --data \"$2\" --json";
+                  wait $! || true; rm \"$2/filler\"; exec \"$0\" run \"$1\" --data \"$2\" --json";
     let mut child = Command::new("unshare")
         .args(["-rm", "bash", "-c", script, env!("CARGO_BIN_EXE_fanfold")])
         .args([folder.path(), &folder.data()])

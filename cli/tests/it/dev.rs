@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::client::stack::command;
-use crate::folder::{Folder, RECORD, policy, signal, stderr, with_batch_api};
+use crate::folder::{Folder, PATIENCE, RECORD, policy, read_to, signal, stderr, until, with_batch_api};
 use crate::up::Server;
 use sqs::Sqs;
 
@@ -28,6 +28,8 @@ struct Stack {
 struct Session {
     process: Child,
     lines: mpsc::Receiver<String>,
+    /// The same of standard error.
+    said: mpsc::Receiver<String>,
 }
 
 impl Stack {
@@ -51,17 +53,8 @@ impl Stack {
     fn session(&self, arguments: &[&str]) -> Session {
         let mut process = self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut says = BufReader::new(process.stderr.take().unwrap());
-        let mut said = String::new();
-        while !said.contains("are handled here") {
-            assert!(says.read_line(&mut said).unwrap() > 0, "{said}");
-        }
-        let (sender, lines) = mpsc::channel();
-        let out = process.stdout.take().unwrap();
-        std::thread::spawn(move || {
-            BufReader::new(out).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
-        });
-        std::thread::spawn(move || says.read_to_string(&mut String::new()));
-        Session { process, lines }
+        read_to(&mut says, "are handled here");
+        Session { lines: lines(BufReader::new(process.stdout.take().unwrap())), said: lines(says), process }
     }
 
     /// Registers rows, each of a shop of its own and so of a batch of its own. Returns their tasks.
@@ -81,14 +74,18 @@ impl Stack {
 
     /// Waits until no queue has a message: a session deletes one after it has told of its batch. Returns the queues.
     fn emptied(&self) -> Vec<(String, usize)> {
-        for _ in 0..1_500 {
+        until("an empty queue", || {
             let queues = self.sqs.queues();
-            if queues.iter().all(|(_, messages)| *messages == 0) {
-                return queues;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("messages are left: {:?}", self.sqs.queues());
+            if queues.iter().all(|(_, messages)| *messages == 0) { Ok(queues) } else { Err(format!("{queues:?}")) }
+        })
+    }
+
+    /// Waits until the session's queue has so many messages, with those that it works on.
+    fn filled(&self, messages: usize) {
+        until("enough messages", || {
+            let queues = self.sqs.queues();
+            if queues[0].1 >= messages { Ok(()) } else { Err(format!("{queues:?}")) }
+        });
     }
 
     /// How many calls a folder has of the program that writes them there.
@@ -99,12 +96,22 @@ impl Stack {
 
 impl Session {
     fn line(&self) -> Value {
-        serde_json::from_str(&self.lines.recv_timeout(Duration::from_secs(30)).unwrap()).unwrap()
+        serde_json::from_str(&self.lines.recv_timeout(PATIENCE).unwrap()).unwrap()
+    }
+
+    /// Waits until it has begun to end.
+    fn begins_to_end(&self) {
+        while !self.said.recv_timeout(PATIENCE).unwrap().contains("handing the kind back") {}
     }
 
     /// Asks it to end. Returns its exit status and its last lines.
-    fn end(mut self) -> (Option<i32>, Vec<Value>) {
+    fn end(self) -> (Option<i32>, Vec<Value>) {
         signal(&self.process, "-TERM");
+        self.ended()
+    }
+
+    /// The same of one that was asked to end.
+    fn ended(mut self) -> (Option<i32>, Vec<Value>) {
         let code = self.process.wait().unwrap().code();
         (code, self.lines.iter().map(|line| serde_json::from_str(&line).unwrap()).collect())
     }
@@ -115,6 +122,13 @@ impl Drop for Session {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// The lines of a stream, as they come.
+fn lines(stream: impl BufRead + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || stream.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    lines
 }
 
 fn keys() -> [(&'static str, &'static str); 3] {
@@ -153,12 +167,20 @@ fn batches_are_handled_here_until_the_kind_is_handed_back() {
 /// One call runs while others wait. It ends; what waits is called by the stack, although its policy allows one attempt.
 #[test]
 fn what_was_not_called_here_is_handed_back() {
-    let stack = Stack::start(&policy("content.shop", RECORD).replace("max_attempts: 4", "max_attempts: 1"));
-    let slow = format!("sleep 3; {WRITE}");
+    let policy = policy("content.shop", RECORD).replace("max_attempts: 4", "max_attempts: 1");
+    let stack = Stack::start(&policy.replace("timeout: 5s", "timeout: 60s"));
+    // The first call waits for `one`, those after it for `rest`.
+    let slow = format!("until rm one 2>/dev/null || [ -e rest ]; do sleep 0.1; done; {WRITE}");
     let session = stack.session(&["row", "--json", "--at-once", "1", "--", "sh", "-c", &slow]);
     let tasks = stack.register(0..6);
+    // What is not sent before the session ends is not sent to it any more.
+    stack.filled(6);
+    stack.folder.write("one", "");
     session.line();
-    let (code, lines) = session.end();
+    signal(&session.process, "-TERM");
+    session.begins_to_end();
+    stack.folder.write("rest", "");
+    let (code, lines) = session.ended();
     assert_eq!(code, Some(0));
     let ended = lines.last().unwrap();
     let (handled, back) = (ended["handled"].as_u64().unwrap(), ended["handed_back"].as_u64().unwrap());
@@ -202,7 +224,7 @@ fn the_request_is_the_one_of_the_policy_at_another_address() {
     let (url, requests) = http("{}");
     let session = stack.session(&["row", "--json", "--call", &url]);
     stack.wait(&stack.register(0..1));
-    let request = requests.recv_timeout(Duration::from_secs(30)).unwrap();
+    let request = requests.recv_timeout(PATIENCE).unwrap();
     let lower = request.to_lowercase();
     assert!(request.starts_with("PUT /rows?refresh=true "), "{request}");
     assert!(lower.contains("x-kind: row\r\n") && !lower.contains("x-key:"), "{request}");
@@ -215,12 +237,9 @@ fn the_request_is_the_one_of_the_policy_at_another_address() {
 #[test]
 fn a_batch_api_that_is_not_there_is_waited_for() {
     let stack = Stack::start(&policy("content.shop", RECORD).replace("max_attempts: 4", "max_attempts: 1"));
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let session = stack.session(&["row", "--json", "--call", &format!("http://127.0.0.1:{port}/")]);
+    let session = stack.session(&["row", "--json", "--call", "http://127.0.0.1:1/"]);
     let tasks = stack.register(0..2);
-    while stack.sqs.queues()[0].1 < 2 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    stack.filled(2);
     std::thread::sleep(Duration::from_secs(4));
     let (code, lines) = session.end();
     assert_eq!((code, lines.last().unwrap()), (Some(0), &json!({"ended": true, "handled": 0, "handed_back": 2})));
@@ -254,10 +273,13 @@ fn an_operator_finds_a_session_and_ends_it() {
 
 #[test]
 fn a_second_signal_ends_it_at_once() {
-    let stack = Stack::start(&policy("content.shop", RECORD));
-    let mut session = stack.session(&["row", "--", "sh", "-c", "sleep 60"]);
+    let stack = Stack::start(&policy("content.shop", RECORD).replace("timeout: 5s", "timeout: 60s"));
+    let mut session = stack.session(&["row", "--", "sh", "-c", "touch begun; sleep 30"]);
+    stack.register(0..1);
+    stack.folder.wait_for("begun", &mut session.process);
     signal(&session.process, "-INT");
-    std::thread::sleep(Duration::from_millis(200));
+    // Two that come together would be one.
+    session.begins_to_end();
     signal(&session.process, "-INT");
     assert_eq!(session.process.wait().unwrap().code(), Some(130));
 }

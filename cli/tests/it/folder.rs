@@ -1,11 +1,20 @@
 //! Folders to run, and running them.
 
 use std::collections::BTreeMap;
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::time::Instant;
+
+/// How long what a test waits for may take: much longer than a busy machine needs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Between two looks whether it is there.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Writes each call to a file named by its idempotency key, and does every member.
 pub(crate) const RECORD: &str = "cat > calls/$FANFOLD_IDEMPOTENCY_KEY";
@@ -67,6 +76,20 @@ impl Folder {
         let data = self.data();
         let mut command = self.command(&["--json", "--data", data.to_str().unwrap()]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Waits until this file is there, which a process or its batch API writes.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, name: &str, child: &mut Child) {
+        let file = self.path().join(name);
+        until(&format!("the file `{name}`"), || {
+            if file.exists() {
+                return Ok(());
+            }
+            let ended = child.try_wait().unwrap();
+            assert!(ended.is_none(), "there is no file `{name}`, and the process has ended: {ended:?}");
+            Err("the process works".to_owned())
+        });
     }
 
     /// The calls the batch API saw, by idempotency key.
@@ -135,6 +158,29 @@ pub(crate) fn summary(output: &Output) -> Value {
     let expected = if summary["failed"] == 0 && summary["ended"] == "completed" { 0 } else { 3 };
     assert_eq!(output.status.code(), Some(expected), "{summary}");
     summary
+}
+
+/// Asks until there is an answer. `ask`: the answer, or what there is instead, which is shown if it takes too long.
+#[track_caller]
+pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Result<T, String>) -> T {
+    let latest = Instant::now() + PATIENCE;
+    loop {
+        match ask() {
+            Ok(answer) => return answer,
+            Err(instead) => assert!(Instant::now() < latest, "{what} does not come: {instead}"),
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Reads what a process says, up to the line that has this part.
+#[track_caller]
+pub(crate) fn read_to(says: &mut impl BufRead, part: &str) -> String {
+    let mut said = String::new();
+    while !said.contains(part) {
+        assert!(says.read_line(&mut said).unwrap() > 0, "`{part}` is not in: {said}");
+    }
+    said
 }
 
 /// Sends a signal to a process.

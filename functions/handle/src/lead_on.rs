@@ -7,6 +7,7 @@ use fanfold::policy::Policy;
 use fanfold::store::batches::Batch;
 use fanfold::store::locks::Lock;
 use fanfold::waiting::Waiting;
+use uuid::Uuid;
 
 use crate::{Handle, HandleError};
 
@@ -24,13 +25,31 @@ impl Handle {
         let paused = self.policies.hold(&batch.lane).await?.paused;
         let max_in_flight = policy.map(|policy| policy.max_in_flight).filter(|_| !paused);
         let lock = self.led_on(batch, max_in_flight, closing, more).await?;
-        if lock.holder == Some(next) {
-            // Also in a repetition: the first worker may have died before it sent the message.
-            self.group.send(&GroupMessage::finding_out(&lock, next, Waiting::default())).await?;
-        } else if lock.waiting && lock.holder.is_none() && !paused {
-            self.elect.send(&ElectMessage::wake(batch.lane.clone(), self.world.uuid())).await?;
-        }
+        self.wake_next(&lock, next, paused).await?;
         Ok(lock)
+    }
+
+    /// Whether a batch that is done has left its lane's lock: everything that follows from its end is done then, except perhaps for
+    /// the message to the leader that it made, which is sent again. One read instead of repeating every write.
+    pub(crate) async fn is_closed(&self, batch: &Batch) -> Result<bool, HandleError> {
+        let lock = self.locks.get(&batch.lane).await?;
+        // Its leader has not put it in flight yet: what its end could not take out of the lock would stay there.
+        if lock.names(batch.id) || lock.holder == Some(batch.id) {
+            return Ok(false);
+        }
+        let paused = lock.waiting && self.policies.hold(&batch.lane).await?.paused;
+        self.wake_next(&lock, derived::led_on(batch.id), paused).await?;
+        Ok(true)
+    }
+
+    /// Sends the message of `next`, if it leads. Also in a repetition: the first worker may have died before it sent the message.
+    async fn wake_next(&self, lock: &Lock, next: Uuid, paused: bool) -> Result<(), HandleError> {
+        if lock.holder == Some(next) {
+            self.group.send(&GroupMessage::finding_out(lock, next, Waiting::default())).await?;
+        } else if lock.waiting && lock.holder.is_none() && !paused {
+            self.elect.send(&ElectMessage::wake(lock.lane.clone(), self.world.uuid())).await?;
+        }
+        Ok(())
     }
 
     async fn led_on(

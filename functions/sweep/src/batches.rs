@@ -156,8 +156,12 @@ impl Sweep {
         };
         let room = self.gates.spread().room(0, places_max);
         let around = Circumstances { gate, hold: round.switches.hold(&batch.lane), room };
-        let overdue = batch_overdue(batch, around, self.horizon(round.request), self.world.now());
-        Ok(overdue && self.batches.note_woken(batch).await?)
+        let overdue = |horizon| batch_overdue(batch, around, horizon, self.world.now());
+        if !overdue(self.horizon(round.request)) {
+            return Ok(false);
+        }
+        let late = !overdue(self.late_horizon(round.request)) && round.late.batches.holds_one().await;
+        Ok(!late && self.batches.note_woken(batch).await?)
     }
 
     /// How many calls of a kind may run at once.

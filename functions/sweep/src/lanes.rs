@@ -8,7 +8,7 @@ use fanfold::grouping::{BundleState, Linger, Patience, forms_at_rest, lane_overd
 use fanfold::lane::Lane;
 use fanfold::limits::{
     BUNDLED_RETENTION, KEYS_PER_READ_MAX, OLD_BUNDLES_PER_SEGMENT, OLD_BUNDLES_SWEEPS_MAX, SWEEP_MESSAGES_AT_ONCE_MAX,
-    SWEEP_WRITES_AT_ONCE_MAX,
+    SWEEP_WRITES_AT_ONCE_MAX, WAKE_PAUSE_MAX,
 };
 use fanfold::messages::ElectMessage;
 use fanfold::store::locks::Lock;
@@ -54,11 +54,19 @@ impl Sweep {
     /// Sends the messages of leaders that were silent for too long again. In a lane that is paused, or whose kind has no policy,
     /// only that of a leader that has written its intent: it may have claimed tasks, which expire unless it forms a batch of them.
     async fn wake_leaders(&self, locks: &[Lock], round: &Round, report: &mut SweepReport) -> Result<(), SweepError> {
-        let patience = if round.request.workers_dead { Patience::None } else { Patience::Under(round.request.min_age) };
+        let (patience, long) = match round.request.workers_dead {
+            true => (Patience::None, Patience::None),
+            false => (Patience::Under(round.request.min_age), Patience::Under(WAKE_PAUSE_MAX)),
+        };
         let (mut silent, mut resting) = (Vec::new(), BTreeSet::new());
         for lock in locks.iter().filter(|lock| lock.holder.is_some()) {
             let (linger, hold) = (self.linger(&lock.lane, round).await, round.switches.hold(&lock.lane));
-            let Some(message) = wake_leader(lock, linger, hold, patience, self.world.now()) else { continue };
+            let wake = |patience| wake_leader(lock, linger, hold, patience, self.world.now());
+            let Some(message) = wake(patience) else { continue };
+            // A pause discarded messages.
+            if hold.resumed_at.is_none() && wake(long).is_none() && round.late.leaders.holds_one().await {
+                continue;
+            }
             if round.rests(&lock.lane) {
                 resting.insert(message.batch);
             }
@@ -81,29 +89,36 @@ impl Sweep {
     /// paused or whose kind has no policy. Returns the lanes in which tasks wait.
     pub(crate) async fn sweep_pending(&self, round: &Round, report: &mut SweepReport) -> Result<Oldest, SweepError> {
         let (request, known) = (round.request, &round.known);
-        let horizon = self.horizon(request);
+        let (horizon, late_horizon) = (self.horizon(request), self.late_horizon(request));
         let half = self.world.now().minus(BUNDLED_RETENTION / 2);
         let (mut woken, mut oldest, mut notes) = (BTreeSet::new(), Oldest::new(), Vec::new());
         for segment in self.segments(self.tasks.pending_extent().await?) {
-            let (mut lanes, mut bundles) = (BTreeSet::new(), Vec::new());
+            // Those that are overdue, each with whether its message cannot be late any more.
+            let (mut lanes, mut bundles) = (BTreeMap::<Lane, bool>::new(), Vec::new());
             let visit = |pending: Pending, lane: Lane| {
                 let neglected = request.workers_dead || pending.created_at() <= half;
                 bundles.extend(pending.record.bundle().filter(|_| neglected));
                 let since = oldest.entry(lane.clone()).or_insert(pending.created_at());
                 *since = pending.created_at().min(*since);
-                if lane_overdue(round.switches.hold(&lane), pending.created_at(), horizon) {
-                    lanes.insert(lane);
+                let overdue = |horizon| lane_overdue(round.switches.hold(&lane), pending.created_at(), horizon);
+                if overdue(horizon) {
+                    let lost = overdue(late_horizon);
+                    *lanes.entry(lane).or_default() |= lost;
                 }
             };
             notes.extend(self.tasks.scan_pending(segment, visit).await?);
             let bundles = if request.workers_dead { bundles } else { in_turn(bundles, self.world.now()) };
             self.look_after(&bundles, half).await?;
-            let lanes: Vec<Lane> = lanes.difference(&woken).cloned().collect();
-            known.report(lanes.iter().map(|lane| lane.kind.as_str()));
-            let lanes: Vec<Lane> = lanes.into_iter().filter(|lane| known.has(&lane.kind)).collect();
-            self.wake(&lanes).await?;
-            report.lanes += lanes.len() as u64;
-            woken.extend(lanes);
+            lanes.retain(|lane, _| woken.insert(lane.clone()));
+            known.report(lanes.keys().map(|lane| lane.kind.as_str()));
+            let mut lost = Vec::new();
+            for (lane, is_lost) in lanes.into_iter().filter(|(lane, _)| known.has(&lane.kind)) {
+                if is_lost || !round.late.holds_one_of_tasks().await {
+                    lost.push(lane);
+                }
+            }
+            self.wake(&lost).await?;
+            report.lanes += lost.len() as u64;
         }
         self.finish_cancelling(&notes, round, report).await?;
         Ok(oldest)

@@ -6,6 +6,7 @@ mod fanouts;
 mod kinds;
 mod known;
 mod lanes;
+mod late;
 mod producers;
 mod seen;
 mod switches;
@@ -18,7 +19,7 @@ use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::control::{Cancelling, Switchboard};
 use fanfold::grouping::rests;
 use fanfold::lane::Lane;
-use fanfold::limits::{HINT_LOST_AFTER, SWEEP_SEGMENTS};
+use fanfold::limits::{HINT_LOST_AFTER, SWEEP_SEGMENTS, WAKE_PAUSE_MAX};
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::metrics::{HEALED, SWEEPS};
 use fanfold::producing::Producing;
@@ -33,6 +34,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::known::Known;
+use crate::late::Late;
 use crate::seen::Seen;
 
 /// Makes lost messages again, and tidies up after lanes that went idle.
@@ -80,6 +82,8 @@ pub(crate) struct Round {
     pub(crate) switches: Switchboard,
     /// The kinds that have a policy.
     pub(crate) known: Known,
+    /// What is late rather than lost.
+    pub(crate) late: Late,
 }
 
 impl Round {
@@ -250,5 +254,10 @@ impl Sweep {
     /// The moment before which a message must have been due to be taken for lost.
     fn horizon(&self, request: SweepRequest) -> Timestamp {
         self.world.now().minus(request.min_age)
+    }
+
+    /// The same for a message that may be among those that wait in its queue.
+    fn late_horizon(&self, request: SweepRequest) -> Timestamp {
+        self.world.now().minus(if request.workers_dead { request.min_age } else { WAKE_PAUSE_MAX })
     }
 }

@@ -9,6 +9,7 @@ use fanfold::limits::SWITCH_STAYS_MIN;
 use fanfold::store::policies::SwitchError;
 
 use crate::known::Known;
+use crate::late::Late;
 use crate::{Round, Sweep, SweepError, SweepReport, SweepRequest};
 
 /// The lanes in which tasks wait, each with the time at which its oldest task was registered.
@@ -18,7 +19,8 @@ impl Sweep {
     /// Begins a round: reads the switches. `known`: the kinds that have a policy.
     pub(crate) async fn begin_round(&self, request: SweepRequest, known: Known) -> Result<Round, SweepError> {
         let begun_at = self.world.now();
-        Ok(Round { request, begun_at, switches: self.policies.switchboard().await?, known })
+        let late = Late::of(&self.elect, &self.group, &self.handle);
+        Ok(Round { request, begun_at, switches: self.policies.switchboard().await?, known, late })
     }
 
     /// Takes switches away whose work is done: this round woke what waited, or found that nothing waits any more.

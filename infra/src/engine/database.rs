@@ -22,6 +22,10 @@ const SETTINGS: &str = "PRAGMA locking_mode = EXCLUSIVE;
     PRAGMA cache_size = -65536;
     PRAGMA temp_store = MEMORY;";
 
+/// Bytes of a page in a file. Each write logs every page that it changes, whole. In memory, where nothing is logged, pages are
+/// larger (`.cargo/config.toml`): SQLite may go through all that it keeps of them whenever it splits one.
+const FILE_PAGE_BYTES: i64 = 4_096;
+
 /// Statements that are kept prepared.
 const STATEMENTS: usize = 128;
 
@@ -44,6 +48,7 @@ impl Database {
     /// A database in a file, which is made if it is not there.
     pub(crate) fn open(path: &Path) -> DatabaseResult<Self> {
         let storage = Storage::new(&path.to_string_lossy())?;
+        with_small_pages(&storage)?;
         storage.conn().execute_batch(SETTINGS)?;
         Ok(Self::new(storage))
     }
@@ -141,5 +146,43 @@ impl Database {
         let answer = self.run(async |storage| transact_write_items::execute(storage, request).await)?;
         tokens.remember(token, &repeated)?;
         Ok(answer)
+    }
+}
+
+/// Gives a new file its page size. One of an earlier process has it.
+fn with_small_pages(storage: &Storage) -> DatabaseResult<()> {
+    if page_bytes(storage)? == FILE_PAGE_BYTES {
+        return Ok(());
+    }
+    let change = format!("PRAGMA page_size = {FILE_PAGE_BYTES}; VACUUM;");
+    // It cannot be changed while there is a write-ahead log.
+    storage.conn().execute_batch(&format!("PRAGMA journal_mode = DELETE; {change} PRAGMA journal_mode = WAL;"))?;
+    Ok(())
+}
+
+fn page_bytes(storage: &Storage) -> DatabaseResult<i64> {
+    Ok(storage.conn().pragma_query_value(None, "page_size", |row| row.get(0))?)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn told<T>(database: &Database, tell: impl FnOnce(&Storage) -> T) -> T {
+        tell(&database.storage.lock().unwrap().0)
+    }
+
+    #[test]
+    fn pages_are_small_in_a_file_only() {
+        let folder = tempfile::tempdir().unwrap();
+        for _ in 0..2 {
+            let file = Database::open(&folder.path().join("db")).unwrap();
+            let mode = |storage: &Storage| -> String {
+                storage.conn().pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap()
+            };
+            assert_eq!((told(&file, page_bytes).unwrap(), told(&file, mode)), (FILE_PAGE_BYTES, "wal".to_owned()));
+        }
+        assert_eq!(told(&Database::memory().unwrap(), page_bytes).unwrap(), 16_384);
     }
 }

@@ -135,7 +135,7 @@ mod tests {
     use aws_sdk_dynamodb::config::{Credentials, Region, SharedCredentialsProvider};
     use aws_smithy_types::byte_stream::ByteStream;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::{TcpListener, TcpStream};
+    use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
     use super::*;
     use crate::{impatient, sdk_config};
@@ -185,8 +185,10 @@ mod tests {
     #[tokio::test]
     async fn the_sdk_learns_what_is_worth_another_try() {
         let https = Https::default();
-        let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        let refused = ask(&https, None, &format!("http://{nobody}/")).await.unwrap_err();
+        // Nobody listens at its port, and nobody else gets it.
+        let nobody = TcpSocket::new_v4().unwrap();
+        nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let refused = ask(&https, None, &format!("http://{}/", nobody.local_addr().unwrap())).await.unwrap_err();
         assert!(refused.is_io(), "{refused:?}");
         let hangs_up = serve(async |mut stream| {
             assert!(stream.read(&mut [0; 1_024]).await.unwrap() > 0);
@@ -227,7 +229,7 @@ mod tests {
         .await;
         let credentials = SharedCredentialsProvider::new(Credentials::new("id", "secret", None, None, "test"));
         let config = sdk_config().into_builder().endpoint_url(url).region(Region::new("us-east-1"));
-        let config = impatient(config.credentials_provider(credentials).build(), Duration::from_millis(100));
+        let config = impatient(config.credentials_provider(credentials).build(), Duration::from_secs(2));
         let call = aws_sdk_dynamodb::Client::new(&config).list_tables().send();
         tokio::time::timeout(Duration::from_secs(60), call).await.expect("it waits for ever").unwrap();
         assert!(connections.load(Ordering::SeqCst) > 1);

@@ -4,7 +4,8 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde::Serialize;
@@ -20,8 +21,10 @@ use crate::text::causes;
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
     /// SQS refused, or could not be reached.
-    #[error("SQS SendMessageBatch to {queue}: {message}")]
+    #[error("SQS {operation} to {queue}: {message}")]
     Service {
+        /// The name of the SQS API operation.
+        operation: &'static str,
         /// The queue's URL.
         queue: String,
         /// What SQS said.
@@ -153,6 +156,16 @@ impl<M: Serialize> Queue<M> {
     }
 }
 
+impl<M> Queue<M> {
+    /// How many messages wait to be received, as SQS estimates it. Those that are delayed, or that a worker has, are not counted.
+    ///
+    /// # Errors
+    /// SQS refused, or could not be reached.
+    pub async fn backlog(&self) -> Result<u64, QueueError> {
+        self.sender.backlog().await
+    }
+}
+
 impl Sender {
     fn send_all(&self, bodies: Vec<Body>) -> BoxFuture<'_, Result<(), QueueError>> {
         async move {
@@ -194,11 +207,7 @@ impl Sender {
             let entry = if delay > 0 { entry.delay_seconds(delay) } else { entry };
             call = call.entries(entry.build().map_err(|error| self.unbuilt(&error))?);
         }
-        let answer = call.send().await.map_err(|error| QueueError::Service {
-            queue: self.url.clone(),
-            message: said(&error),
-            source: Box::new(error),
-        })?;
+        let answer = call.send().await.map_err(|error| self.failed("SendMessageBatch", error))?;
         match answer.failed().first() {
             None => Ok(()),
             Some(entry) => Err(QueueError::Entry {
@@ -206,6 +215,22 @@ impl Sender {
                 message: format!("{}: {}", entry.code(), entry.message().unwrap_or("")),
             }),
         }
+    }
+
+    async fn backlog(&self) -> Result<u64, QueueError> {
+        let name = QueueAttributeName::ApproximateNumberOfMessages;
+        let ask = self.client.get_queue_attributes().queue_url(&self.url).attribute_names(name.clone());
+        let answer = ask.send().await.map_err(|error| self.failed("GetQueueAttributes", error))?;
+        let count = answer.attributes().and_then(|attributes| attributes.get(&name));
+        Ok(count.and_then(|count| count.parse().ok()).unwrap_or_default())
+    }
+
+    fn failed<E, R>(&self, operation: &'static str, error: SdkError<E, R>) -> QueueError
+    where
+        E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
+        R: std::fmt::Debug + Send + Sync + 'static,
+    {
+        QueueError::Service { operation, queue: self.url.clone(), message: said(&error), source: Box::new(error) }
     }
 
     fn unbuilt(&self, error: &dyn std::error::Error) -> QueueError {

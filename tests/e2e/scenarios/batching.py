@@ -41,7 +41,7 @@ def batching(stack, api, tasks=2_000):
         assert len({member["content"]["depot"] for member in call["members"]}) == 1, "a batch has one target"
     calls = len(api.calls["trucks"])
     assert calls > len(batches), "what was answered 429 is called again"
-    until("the notice is delivered", 30, lambda: stack.notices_of(id))
+    until("the notice is delivered", 120, lambda: stack.notices_of(id))
     assert len(stack.notices_of(id, 3)) == 1, stack.notices_of(id)
     failed = stack.expect(200, "GET", f"/tasks/{items[13]}")
     assert (failed["status"], failed["error"]) == ("failed", "no stock"), failed

@@ -10,7 +10,7 @@ def poison(stack, api):
     queues = ("RegisterQueue", "AckQueue")
     for queue in queues:
         # The emulator has no batching window; on AWS a message must stay invisible for longer than that.
-        stack.visibility(queue, 30 if stack.mode == "aws" else 3)
+        stack.visibility(queue, 30 if stack.mode == "aws" else 10)
     id, items = stack.open_fanout(3)
     rubbish = {"items": ["rubbish"]}
     crate = lambda index: {"id": items[index], "kind": "crate", "content": {}}

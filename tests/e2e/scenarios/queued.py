@@ -16,7 +16,8 @@ def queued(stack, _, count=60):
         stack.expect(202, "POST", "/tasks", {"tasks": tasks})
         done = []
         until("complete", 240, lambda: work(stack, queue, done) or stack.fanout(id)["complete"])
-        assert sorted(done) == list(range(count)), f"{len(done)} of {count} came"
+        # A call may come twice.
+        assert set(done) == set(range(count)), f"{len(set(done))} of {count} came"
         stack.figures.count(tasks=count)
         print(f"  {count} tasks over a queue, answered later")
     finally:

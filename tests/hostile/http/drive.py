@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -48,10 +49,9 @@ class Server:
         self.connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=60)
 
     def wait(self):
-        for _ in range(300):
-            for line in self.log.read_text().splitlines():
-                if "http://" in line:
-                    return "http://" + line.split("http://")[1].split(";")[0]
+        for _ in range(1_200):
+            if said := re.search(r"(http://[\d.]+:\d+);", self.log.read_text()):
+                return said[1]
             if self.process.poll() is not None:
                 break
             time.sleep(0.1)
@@ -82,9 +82,9 @@ class Server:
         return self.call("GET", path)
 
     def stop(self):
-        """Ends it as Ctrl-C does; answers its status."""
+        """Ends it as Ctrl-C does, after which a call may take its time; answers its status."""
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=180)
 
 
 def prepare(server, journal):
@@ -110,8 +110,7 @@ def prepare(server, journal):
         kind = list(POLICIES)[number % 3]
         registered = done("POST", "/tasks", {"tasks": [{"kind": kind, "content": number}]})
         task = f"/tasks/{registered['tasks'][0]['id']}"
-        while "batch" not in (shown := server.call("GET", task)[1]):
-            time.sleep(0.05)
+        shown = probes.until("a task has a batch", lambda: server.call("GET", task)[1], probes.has_batch)
         done("GET", task, None)
         assert shown["kind"] == kind, shown
 

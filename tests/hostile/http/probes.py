@@ -3,6 +3,7 @@
 import http.server
 import json
 import socket
+import sys
 import threading
 import time
 
@@ -43,6 +44,20 @@ def bodies():
     ]
 
 
+def until(what, look, is_right=bool):
+    """Looks again until it is right, for two minutes; answers what it saw."""
+    end = time.monotonic() + 120
+    while not is_right(seen := look()):
+        if time.monotonic() > end:
+            sys.exit(f"after two minutes still not: {what}: {seen}")
+        time.sleep(0.05)
+    return seen
+
+
+def has_batch(task):
+    return "batch" in task
+
+
 class LateApi(http.server.BaseHTTPRequestHandler):
     """A batch API that accepts every call, and answers later."""
 
@@ -67,9 +82,7 @@ def post_outcomes(server, send):
     policy = {"target": "kind", "linger": 0, "batch_api": batch_api}
     send("PUT", "/policies/{kind}", "/policies/probe-later", policy)
     send("POST", "/tasks", "/tasks", {"tasks": [{"kind": "probe-later", "content": 1}]})
-    while not LateApi.calls:
-        time.sleep(0.05)
-    batch, token, task = LateApi.calls[0]
+    batch, token, task = until("a call comes", lambda: LateApi.calls)[0]
     route = "/batches/{id}/outcomes"
     for named, token, member in [
         ("x:y", token, task), (NOBODY, token, task), (batch, "1.x", task), (batch, token, NOBODY), (batch, token, task),
@@ -85,8 +98,7 @@ def keyed(send):
     send("PUT", "/policies/{kind}", "/policies/probe-keyed", policy)
     send("POST", "/tasks", "/tasks", {"tasks": [{"kind": "probe-keyed", "content": 1}]})
     found = "/tasks?kind=probe-keyed&key="
-    while "batch" not in (task := send("GET", "/tasks", f"{found}1")):
-        time.sleep(0.05)
+    task = until("the task with a key has a batch", lambda: send("GET", "/tasks", f"{found}1"), has_batch)
     for query in (f"{found}2", f"{found}1&scope=x&fanout={NOBODY}", "/tasks?kind=probe-keyed", "/tasks?key=1"):
         send("GET", "/tasks", query)
     request = "/batches/{id}/request"
@@ -200,8 +212,7 @@ def send(server):
     send("POST", reset, f"/tasks/{waiting}/reset")
     send("POST", reset, f"/tasks/{waiting}/reset", None, {"origin": "https://example.com"})
     taken = send("POST", "/tasks", "/tasks", {"tasks": [{"kind": "any", "content": 3}]})["tasks"][0]["id"]
-    while "batch" not in send("GET", "/tasks/{id}", f"/tasks/{taken}"):
-        time.sleep(0.05)
+    until("the task has a batch", lambda: send("GET", "/tasks/{id}", f"/tasks/{taken}"), has_batch)
     send("DELETE", "/tasks/{id}", f"/tasks/{taken}", None)
     send("POST", reset, f"/tasks/{taken}/reset")
     item = f"{parent['id']}:{parent['groups'][0]['id']}:0"

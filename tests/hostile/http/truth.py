@@ -11,7 +11,7 @@ TASKS = 500
 # Tasks of these kinds are handled at once by a program that always succeeds.
 PROMPT = ("any", "parted", "keyed")
 
-PATIENCE = 60
+PATIENCE = 600
 
 
 def lost(server, entries):

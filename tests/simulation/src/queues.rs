@@ -68,6 +68,12 @@ impl SimulatedQueue {
         }
     }
 
+    /// How many messages are visible.
+    pub(crate) fn backlog(&self) -> usize {
+        let now = Instant::now();
+        lock(&self.messages).iter().filter(|message| message.visible_at <= now).count()
+    }
+
     /// Takes some visible messages in any order; they stay in the queue, invisible for a time. Some stay visible: another
     /// worker gets them at the same time.
     pub(crate) fn receive(&self, dice: &Dice, again: u32) -> Received {

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod elections;
+mod late;
 mod leaders;
 mod lost;
 mod registering;

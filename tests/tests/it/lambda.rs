@@ -13,7 +13,7 @@ use crate::hostile::server::{Deed, Heard, Server};
 const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:book:live";
 
 fn batch_api() -> BatchApi {
-    let policy = json!({"kind": "row", "target": "kind", "batch_api": {"lambda": FUNCTION, "timeout": "5s"}});
+    let policy = json!({"kind": "row", "target": "kind", "batch_api": {"lambda": FUNCTION, "timeout": "60s"}});
     let policy: Policy = serde_json::from_value(policy).unwrap();
     policy.check().unwrap();
     policy.batch_api

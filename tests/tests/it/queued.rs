@@ -8,7 +8,7 @@ use fanfold::policy::BatchApi;
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold_batch_api::{Call, CallMember, Caller, Callers, Cause, Request};
 use fanfold_handle::Handle;
-use fanfold_tests::{Crash, ScriptedApi, TestStack, outcome, policy};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, outcome, policy};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -21,7 +21,7 @@ const QUEUE: &str = "arn:aws:sqs:eu-west-1:123456789012:books";
 async fn stack(server: &Server, changes: Value) -> TestStack {
     let own = json!({
         "linger": 0, "backoff": {"base": 0, "max": 0}, "max_attempts": 3,
-        "batch_api": {"sqs": QUEUE, "timeout": "5s", "answers_within": "1h"}
+        "batch_api": {"sqs": QUEUE, "timeout": "60s", "answers_within": "1h"}
     });
     let changes = policy(fanfold_tests::changed(own, changes));
     let mut stack = TestStack::new(changes, ScriptedApi::always_succeeds(), Crash::never()).await;
@@ -60,18 +60,20 @@ fn attribute<'a>(heard: &'a Heard, name: &str) -> &'a str {
     heard.body["MessageAttributes"][name]["StringValue"].as_str().unwrap()
 }
 
-/// Delivers messages until so many calls were made.
+/// Delivers messages until so many calls were made. Their delivery is over then, so what follows from them is written.
 async fn called(stack: &TestStack, server: &Server, calls: usize) -> Vec<Heard> {
-    for _ in 0..60 {
-        if server.heard().len() >= calls {
-            break;
+    for _ in 0..600 {
+        for queue in QueueName::STEPS {
+            stack.deliver(queue).await;
+            let heard = server.heard();
+            if heard.len() >= calls {
+                assert_eq!(heard.len(), calls);
+                return heard;
+            }
         }
-        stack.pass_time(Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // What follows from the last one is written.
-    stack.pass_time(Duration::from_millis(500)).await;
-    assert_eq!(server.heard().len(), calls);
-    server.heard()
+    panic!("{} of {calls} calls were made", server.heard().len());
 }
 
 /// The batch, once all its members have their outcomes.

@@ -58,7 +58,7 @@ async fn callers(server: &Server, secrets: &'static str) -> (Callers, Arc<Hands>
 fn batch_api(server: &Server) -> BatchApi {
     let headers =
         json!({"Authorization": "Bearer ${secret.KEY}", "X-Hook": "${secret.HOOK}", "X-Own": "${secret.OWN}"});
-    let batch_api = json!({"url": server.url, "request": {"headers": headers}, "timeout": "5s"});
+    let batch_api = json!({"url": server.url, "request": {"headers": headers}, "timeout": "60s"});
     let policy: Policy =
         serde_json::from_value(json!({"kind": "row", "target": "kind", "batch_api": batch_api})).unwrap();
     policy.check().unwrap();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::aws_cli::{aws_cli, stacks, with_aws_cli};
 use super::stack::{Stack, code, command};
-use crate::folder::{Folder, stderr, with_batch_api};
+use crate::folder::{Folder, stderr, until, with_batch_api};
 
 /// The checks of a verdict, as one text.
 fn of(output: &Output, verdict: &str) -> String {
@@ -55,9 +55,10 @@ fn a_kind_that_stands_still_is_shown_with_the_answer_and_the_next_probe() {
     let task = |n: usize| json!({"kind": "row", "content": {"ref": n, "shop": format!("s{n}")}});
     let (status, answer) = stack.server.post("/tasks", &json!({"tasks": (0..6).map(task).collect::<Vec<_>>()}));
     assert_eq!(status, 202, "{answer}");
-    while stack.server.get("/health").1["standing_still"][0].is_null() {
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
+    until("a kind that stands still", || {
+        let health = stack.server.get("/health").1;
+        if health["standing_still"][0].is_null() { Err(health.to_string()) } else { Ok(()) }
+    });
     let output = stack.run(&["doctor", "--json"]);
     assert_eq!(code(&output), 3, "{}", stderr(&output));
     let wrong = of(&output, "wrong");

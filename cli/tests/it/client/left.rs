@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::stack::Stack;
-use crate::folder::policy;
+use crate::folder::{policy, until};
 
 /// Opens a fan-out with these many tasks of a shop. Returns its id.
 fn opened(stack: &Stack, number: usize) -> String {
@@ -16,14 +16,11 @@ fn opened(stack: &Stack, number: usize) -> String {
 
 /// What is shown, as soon as a part is in it.
 fn shown(stack: &Stack, id: &str, part: &str) -> String {
-    loop {
+    until(&format!("`{part}`"), || {
         let text = stack.ok(&["status", id]);
         assert!(!text.contains("completed"), "`{part}` is not in: {text}");
-        if text.contains(part) {
-            return text;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+        if text.contains(part) { Ok(text) } else { Err(text) }
+    })
 }
 
 #[test]
@@ -82,13 +79,10 @@ fn a_batch_shows_what_became_of_its_notice() {
     let task = stack.server.post("/tasks", &tasks).1["tasks"][0]["id"].as_str().unwrap().to_owned();
     let task = stack.server.wait(&format!("/tasks/{task}"), "status", &json!("failed"));
     let batch = task["batch"].as_str().unwrap();
-    let text = loop {
+    let text = until("a try of the notice", || {
         let text = stack.ok(&["batches", batch]);
-        if text.contains("next try at") {
-            break text;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    };
+        if text.contains("next try at") { Ok(text) } else { Err(text) }
+    });
     let notice = text.lines().find_map(|line| line.strip_prefix("  notice        pending, next try at 20"));
     assert!(notice.is_some_and(|notice| notice.contains("the receiver cannot be reached")), "{text}");
 }

@@ -1,9 +1,9 @@
 //! A producer whose partition failed: it is shown, and resumed by command.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::stack::{NOBODY, Stack, code};
-use crate::folder::{RECORD, policy, stderr};
+use crate::folder::{RECORD, policy, stderr, until};
 
 /// Opens a fan-out whose source is the file `page.json`, and waits until its partition has failed.
 fn failed(stack: &Stack, page: &str) -> String {
@@ -12,14 +12,11 @@ fn failed(stack: &Stack, page: &str) -> String {
     let (status, fanout) = stack.server.post("/fanouts", &json!({"producer": source}));
     assert_eq!(status, 201, "{fanout}");
     let id = fanout["id"].as_str().unwrap().to_owned();
-    while state(stack, &id) != "failed" {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    until("a partition that has failed", || {
+        let partition = &stack.server.get(&format!("/fanouts/{id}")).1["producer"]["partitions"][0];
+        if partition["state"] == "failed" { Ok(()) } else { Err(partition.to_string()) }
+    });
     id
-}
-
-fn state(stack: &Stack, id: &str) -> Value {
-    stack.server.get(&format!("/fanouts/{id}")).1["producer"]["partitions"][0]["state"].clone()
 }
 
 const PAGE: &str = r#"{"tasks": [{"kind": "late", "content": {"ref": "R-1", "shop": "a"}}]}"#;

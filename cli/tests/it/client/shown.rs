@@ -1,7 +1,7 @@
 //! What is shown of a fan-out that is followed, of tasks and of batches; and scripts that complete the command.
 
+use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::json;
 
@@ -14,14 +14,15 @@ fn a_fan_out_is_followed_to_its_end() {
     let id = stack.open(&["--items", "2", "--seal"]);
     let mut command = stack.command(&["status", &id, "--watch"]);
     let mut following = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(following.try_wait().unwrap().is_none());
+    let (mut says, mut said) = (BufReader::new(following.stderr.take().unwrap()), String::new());
+    says.read_line(&mut said).unwrap();
+    assert_eq!(said, "sealed: 0 of 2 done, 0 failed\n");
     stack.ok(&["ack", "--failed", &format!("{id}:{id}:0")]);
     stack.ok(&["ack", &format!("{id}:{id}:1")]);
+    says.read_to_string(&mut said).unwrap();
     let output = following.wait_with_output().unwrap();
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert!(stderr(&output).starts_with("sealed: 0 of 2 done, 0 failed\n"), "{}", stderr(&output));
-    assert!(stderr(&output).ends_with("completed: 2 of 2 done, 1 failed\n"), "{}", stderr(&output));
+    assert_eq!(code(&output), 0, "{said}");
+    assert!(said.ends_with("completed: 2 of 2 done, 1 failed\n"), "{said}");
     assert!(String::from_utf8_lossy(&output.stdout).starts_with(&format!("fan-out {id}: completed")));
     assert_eq!(stack.json(&["status", &id, "--watch"])["state"], "completed");
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,6 +18,9 @@ struct Message {
     sent_at: u64,
     visible_at: Instant,
 }
+
+/// How many messages were sent so far: what is deleted must not be what another message's handle names.
+static SENT: AtomicU64 = AtomicU64::new(0);
 
 type Queues = Arc<Mutex<BTreeMap<String, Vec<Message>>>>;
 
@@ -94,7 +98,7 @@ fn answer(action: &str, asked: &Value, queues: &Queues) -> (u16, Value) {
         match action {
             "DeleteQueue" => drop(queues.remove(&name)),
             "SendMessage" => {
-                let handle = format!("{}-{}", name, messages.len());
+                let handle = format!("{name}-{}", SENT.fetch_add(1, Ordering::Relaxed));
                 let sent_at = World::system().now().0;
                 messages.push(Message { handle, sent: asked.clone(), sent_at, visible_at: Instant::now() });
                 return (200, json!({"MessageId": "1"}));

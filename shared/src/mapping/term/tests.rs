@@ -174,6 +174,11 @@ proptest! {
         let Ok(expression) = Expression::compile(&source) else { return Ok(()) };
         let Ok(expected) = expression.evaluate(&Subject::new("parcel", &content).unwrap()) else { return Ok(()) };
         let ours = value(&source, &content);
+        // Among these only a division gives too large a number: an infinity in CEL, which JSON has not.
+        let too_large = |error: &String| error.ends_with("gives a number that is too large");
+        if source.contains(" / ") && ours.as_ref().is_err_and(too_large) {
+            return Ok(());
+        }
         prop_assert!(ours.is_ok(), "{}: CEL has {}, {:?}", source, expected, ours);
         let ours = Expression::compile("content").unwrap().evaluate(&Subject::new("parcel", &ours.unwrap()).unwrap());
         prop_assert_eq!(ours, Ok(expected), "{}", source);

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::server::{Deed, Heard, Server};
+use super::server::{Deed, Heard, Server, refusing};
 
 /// Long enough for any answer that comes, however busy the machine is.
 pub(super) const PATIENT: Duration = Duration::from_secs(60);
@@ -277,19 +277,16 @@ async fn a_batch_api_that_answers_after_its_time_out_is_called_again() {
 /// A batch API that never does what it should: its tasks fail with the reason, and their fan-out ends.
 #[tokio::test]
 async fn a_batch_api_that_never_answers_ends_its_tasks() {
-    let gone = {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        format!("http://{}/", listener.local_addr().unwrap())
-    };
+    let gone = refusing();
     let mut dead = Server::start(|_, _| Deed::Die).await;
-    dead.url = gone;
-    for (server, reason) in [
-        (dead, "the batch API cannot be reached"),
-        (Server::start(|_, _| Deed::Die).await, "the call of the batch API broke off"),
-        (Server::start(|_, _| Deed::Hang).await, "the batch API did not answer in time"),
-        (Server::start(|_, _| Deed::answer("200 OK", "", "<html>")).await, "the answer is not"),
+    dead.url = format!("http://{}/", gone.local_addr().unwrap());
+    for (server, timeout, reason) in [
+        (dead, PATIENT, "the batch API cannot be reached"),
+        (Server::start(|_, _| Deed::Die).await, PATIENT, "the call of the batch API broke off"),
+        (Server::start(|_, _| Deed::Hang).await, IMPATIENT, "the batch API did not answer in time"),
+        (Server::start(|_, _| Deed::answer("200 OK", "", "<html>")).await, PATIENT, "the answer is not"),
     ] {
-        let stack = stack(&server, 2, IMPATIENT).await;
+        let stack = stack(&server, 2, timeout).await;
         let (_, ids) = stack.open(3, true).await;
         let tasks = stack.register_items(&ids).await;
         stack.drain().await;

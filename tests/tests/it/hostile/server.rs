@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
 /// What the server does to a call that it has read.
@@ -79,6 +79,13 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// Where whoever connects is refused, as long as this is kept: nobody listens at its port, and nobody else gets it.
+pub(crate) fn refusing() -> TcpSocket {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    socket
 }
 
 async fn serve(mut stream: TcpStream, script: Arc<Script>, calls: Arc<Mutex<Vec<Heard>>>) {
