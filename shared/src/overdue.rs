@@ -4,7 +4,7 @@ use crate::clock::Timestamp;
 use crate::limits::WAKE_PAUSE_MAX;
 
 /// Whether a message that has been due since `awaited` is to be sent again: it was due at `horizon` or before, and it was not sent
-/// again just now. One that is only late is sent again at once, then after twice its age, then after pauses of a fixed length.
+/// again just now. One that comes late all the same is sent once more after twice its age, then after pauses of a fixed length.
 #[must_use]
 pub fn overdue(awaited: Timestamp, woken_at: Option<Timestamp>, horizon: Timestamp, now: Timestamp) -> bool {
     let patient = woken_at

@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const AFTER_INPUT: Duration = Duration::from_millis(500);
 /// How long it may take to end once it was asked to.
 const AFTER_TERM: Duration = Duration::from_secs(2);
-/// How long the last of its output may be on its way once it has ended, twice.
+/// Once it has ended, its last output is waited for twice as long as this.
 const LAST_WORDS: Duration = Duration::from_millis(150);
 
 /// A running server. Its standard input is a pipe that stays open as long as this process lives, however it may die.

@@ -76,9 +76,8 @@ fn progress_is_reported_in_lines_that_can_be_trusted() {
         };
         assert!(count("registered") >= count("batched") && count("batched") >= count("handled"), "{line}");
         assert!(count("handled") >= count("acked") && line.contains("of 400; "), "{line}");
-        for part in [" failed, ", " batch", " retr"] {
-            assert!(line.contains(part), "`{part}` is not in: {line}");
-        }
+        let (_, rest) = line.split_once(" failed, ").unwrap();
+        assert!(rest.contains(" batch") && rest.contains(" retr"), "{line}");
     }
 }
 

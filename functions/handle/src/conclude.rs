@@ -87,9 +87,9 @@ impl Handle {
             (BatchStatus::InProgress, None) if batch.later.is_some() => self.look_after(batch, message, from).await,
             (BatchStatus::Grouping | BatchStatus::Formed, _) => self.come_later(batch, message, Duration::ZERO).await,
             (BatchStatus::InProgress, None) => self.conclude(batch, None, more).await,
-            (BatchStatus::Done, _) => match self.is_closed(batch).await? {
-                true => Ok(Afterwards::Done),
-                false => self.conclude(batch, None, more).await,
+            (BatchStatus::Done, _) => match self.left_behind(batch).await? {
+                Some(lock) => self.wake_again(batch, &lock).await.map(|()| Afterwards::Done),
+                None => self.conclude(batch, None, more).await,
             },
         }
     }

@@ -29,17 +29,19 @@ impl Handle {
         Ok(lock)
     }
 
-    /// Whether a batch that is done has left its lane's lock: everything that follows from its end is done then, except perhaps for
-    /// the message to the leader that it made, which is sent again. One read instead of repeating every write.
-    pub(crate) async fn is_closed(&self, batch: &Batch) -> Result<bool, HandleError> {
+    /// The lock of a batch that is done and that it does not name any more: all that follows from its end is written. One read
+    /// instead of repeating every write.
+    pub(crate) async fn left_behind(&self, batch: &Batch) -> Result<Option<Lock>, HandleError> {
         let lock = self.locks.get(&batch.lane).await?;
-        // Its leader has not put it in flight yet: what its end could not take out of the lock would stay there.
-        if lock.names(batch.id) || lock.holder == Some(batch.id) {
-            return Ok(false);
-        }
+        // A leader that is still to step down names its batch then, and somebody must take that out again.
+        let named = lock.names(batch.id) || lock.holder == Some(batch.id);
+        Ok((!named).then_some(lock))
+    }
+
+    /// Sends the message again that a batch which has left this lock may not have sent.
+    pub(crate) async fn wake_again(&self, batch: &Batch, lock: &Lock) -> Result<(), HandleError> {
         let paused = lock.waiting && self.policies.hold(&batch.lane).await?.paused;
-        self.wake_next(&lock, derived::led_on(batch.id), paused).await?;
-        Ok(true)
+        self.wake_next(lock, derived::led_on(batch.id), paused).await
     }
 
     /// Sends the message of `next`, if it leads. Also in a repetition: the first worker may have died before it sent the message.

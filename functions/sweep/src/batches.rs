@@ -160,7 +160,9 @@ impl Sweep {
         if !overdue(self.horizon(round.request)) {
             return Ok(false);
         }
-        let late = !overdue(self.late_horizon(round.request)) && round.late.batches.holds_one().await;
+        // One that is done waits for its acks or its notice, which come by other queues.
+        let may_be_late = batch.status != BatchStatus::Done && !overdue(self.late_horizon(round.request));
+        let late = may_be_late && round.late.batches.holds_one().await;
         Ok(!late && self.batches.note_woken(batch).await?)
     }
 

@@ -8,7 +8,7 @@ use fanfold::grouping::{BundleState, Linger, Patience, forms_at_rest, lane_overd
 use fanfold::lane::Lane;
 use fanfold::limits::{
     BUNDLED_RETENTION, KEYS_PER_READ_MAX, OLD_BUNDLES_PER_SEGMENT, OLD_BUNDLES_SWEEPS_MAX, SWEEP_MESSAGES_AT_ONCE_MAX,
-    SWEEP_WRITES_AT_ONCE_MAX, WAKE_PAUSE_MAX,
+    SWEEP_WRITES_AT_ONCE_MAX,
 };
 use fanfold::messages::ElectMessage;
 use fanfold::store::locks::Lock;
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::seen::Seen;
 use crate::switches::Oldest;
-use crate::{Round, Sweep, SweepError, SweepReport};
+use crate::{Round, Sweep, SweepError, SweepReport, late_max};
 
 impl Sweep {
     /// Goes through every lane that was busy, by its lock: leader, batches in flight, batches closing.
@@ -54,16 +54,14 @@ impl Sweep {
     /// Sends the messages of leaders that were silent for too long again. In a lane that is paused, or whose kind has no policy,
     /// only that of a leader that has written its intent: it may have claimed tasks, which expire unless it forms a batch of them.
     async fn wake_leaders(&self, locks: &[Lock], round: &Round, report: &mut SweepReport) -> Result<(), SweepError> {
-        let (patience, long) = match round.request.workers_dead {
-            true => (Patience::None, Patience::None),
-            false => (Patience::Under(round.request.min_age), Patience::Under(WAKE_PAUSE_MAX)),
-        };
+        let under = |age| if round.request.workers_dead { Patience::None } else { Patience::Under(age) };
+        let (patience, long) = (under(round.request.min_age), under(late_max(round.request)));
         let (mut silent, mut resting) = (Vec::new(), BTreeSet::new());
         for lock in locks.iter().filter(|lock| lock.holder.is_some()) {
             let (linger, hold) = (self.linger(&lock.lane, round).await, round.switches.hold(&lock.lane));
             let wake = |patience| wake_leader(lock, linger, hold, patience, self.world.now());
             let Some(message) = wake(patience) else { continue };
-            // A pause discarded messages.
+            // What a pause discarded is not late.
             if hold.resumed_at.is_none() && wake(long).is_none() && round.late.leaders.holds_one().await {
                 continue;
             }

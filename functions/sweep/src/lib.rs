@@ -19,7 +19,7 @@ use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::control::{Cancelling, Switchboard};
 use fanfold::grouping::rests;
 use fanfold::lane::Lane;
-use fanfold::limits::{HINT_LOST_AFTER, SWEEP_SEGMENTS, WAKE_PAUSE_MAX};
+use fanfold::limits::{HINT_LATE_MAX, HINT_LOST_AFTER, SWEEP_SEGMENTS};
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::metrics::{HEALED, SWEEPS};
 use fanfold::producing::Producing;
@@ -60,7 +60,8 @@ pub struct Sweep {
 /// How a sweep is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweepRequest {
-    /// Age from which a message is taken for lost. One that was merely slow is sent twice, which does no harm.
+    /// Age from which a message is taken for lost, unless it may be one of those that wait in its queue. One that was merely slow is
+    /// sent twice, which does no harm.
     pub min_age: Duration,
     /// No other process works on these tables, and the connections of those that did are closed: a lease ends when its call's
     /// `timeout` is over.
@@ -258,6 +259,11 @@ impl Sweep {
 
     /// The same for a message that may be among those that wait in its queue.
     fn late_horizon(&self, request: SweepRequest) -> Timestamp {
-        self.world.now().minus(if request.workers_dead { request.min_age } else { WAKE_PAUSE_MAX })
+        self.world.now().minus(late_max(request))
     }
+}
+
+/// For how long what is overdue may be late. Nothing waits in a queue of workers that are dead.
+fn late_max(request: SweepRequest) -> Duration {
+    if request.workers_dead { request.min_age } else { HINT_LATE_MAX.max(request.min_age) }
 }

@@ -23,7 +23,7 @@ const SETTINGS: &str = "PRAGMA locking_mode = EXCLUSIVE;
     PRAGMA temp_store = MEMORY;";
 
 /// Bytes of a page in a file. Each write logs every page that it changes, whole. In memory, where nothing is logged, pages are
-/// larger (`.cargo/config.toml`): SQLite may go through all that it keeps of them whenever it splits one.
+/// larger (`.cargo/config.toml`): after most writes that split a page, SQLite goes through its list of all pages in memory.
 const FILE_PAGE_BYTES: i64 = 4_096;
 
 /// Statements that are kept prepared.
@@ -48,8 +48,8 @@ impl Database {
     /// A database in a file, which is made if it is not there.
     pub(crate) fn open(path: &Path) -> DatabaseResult<Self> {
         let storage = Storage::new(&path.to_string_lossy())?;
-        with_small_pages(&storage)?;
         storage.conn().execute_batch(SETTINGS)?;
+        with_small_pages(&storage)?;
         Ok(Self::new(storage))
     }
 

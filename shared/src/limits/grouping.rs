@@ -74,7 +74,10 @@ pub const LEADER_LEASE: Duration = Duration::from_secs(60);
 /// Age from which `sweep` takes a hint for lost.
 pub const HINT_LOST_AFTER: Duration = Duration::from_secs(120);
 
-/// A message that may only be late is sent again at once, then after twice its age, then after pauses of this length.
+/// Age from which `sweep` takes a hint for lost although it may be one of those that wait in its queue.
+pub const HINT_LATE_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// A message that was sent again is sent once more after twice its age, then after pauses of this length.
 pub const WAKE_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// Pauses of a workflow that was not elected.

@@ -201,6 +201,8 @@ def matching(stack, queue, is_right):
 def delivered(stack, id):
     """Waits until the end of a fan-out is delivered."""
     until("the notice is delivered", 300, lambda: stack.fanout(id).get("notice", {}).get("state") == "delivered")
+    # A machine that stands still for the time-out of a try makes a second one.
+    assert stack.fanout(id)["notice"]["tries"] <= 2, stack.fanout(id)["notice"]
 
 
 def started(stack, machine):

@@ -27,7 +27,7 @@ class Lost:
             lost = []
             until(f"the message to {step} is there", 60, lambda: lost.extend(stack.receive(queue)) or lost)
             # At once: before all are lost, a sweep may have made the first again.
-            assert stack.fanout(id)["complete"] == (step == "notify"), step
+            assert (stack.depth(queue), stack.fanout(id)["complete"]) == (0, step == "notify"), step
             stack.deliver(queue, True)
             self.fanouts[step] = id
         self.since = time.time()

@@ -46,6 +46,8 @@ pub(crate) struct FaultPlan {
     pub(crate) quiet: bool,
     /// Time between two sweeps while faults last.
     pub(crate) sweep_every: Duration,
+    /// Queues are counted as if at least so many messages waited.
+    pub(crate) counted: usize,
 }
 
 impl FaultPlan {
@@ -84,6 +86,7 @@ impl FaultPlan {
             },
             restarts: if dice.chance(3_000) { dice.between(1, 4) } else { 0 },
             sweep_every: dice.skewed(seconds(40), seconds(600)),
+            counted: rate(2_000, 1, 8) as usize,
         };
         if !plan.calm {
             return plan;

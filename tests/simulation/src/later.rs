@@ -46,6 +46,9 @@ pub(crate) struct LaterModel {
     answers: BTreeMap<(Uuid, u32), (Instant, String)>,
     /// Members of which something was posted.
     pub(crate) posted: BTreeSet<TaskId>,
+    /// Members of which it was posted that they are to be called again. A worker may say so of what another one has done, who got the
+    /// same message.
+    pub(crate) retried: BTreeSet<TaskId>,
     /// When the success of a member was known to be recorded.
     pub(crate) recorded: BTreeMap<TaskId, Instant>,
     /// Before when members are not called again, as was asked for with an outcome that is recorded.

@@ -12,7 +12,6 @@ use crate::estimated;
 use crate::hooks::ReceiverAnswer;
 use crate::lock;
 use crate::observe;
-use crate::queues::SimulatedQueue;
 use crate::request::{Request, queue_of, text};
 use crate::wire::{Line, WireAnswer};
 
@@ -20,25 +19,25 @@ use crate::wire::{Line, WireAnswer};
 const BYTES: usize = 256 * 1_024;
 
 impl Line {
-    /// About how many messages are in a queue; SQS's counts may be late. Nobody lets messages become dead letters here.
-    fn estimate(&self, queue: &str) -> WireAnswer {
-        let visible = self.sim.queues.get(queue).map_or(0, SimulatedQueue::backlog);
-        let visible = match self.sim.gate.is_none() && self.sim.dice.chance(2_000) {
+    /// About how many messages wait in a queue: SQS's counts may be late.
+    fn counted(&self, queue: &str) -> usize {
+        // Nobody lets messages become dead letters here.
+        let Some(queue) = self.sim.queues.get(queue) else { return 0 };
+        let visible = queue.backlog();
+        let counted = match self.sim.gate.is_none() && self.sim.dice.chance(2_000) {
             true => self.sim.dice.below(2 * visible + 2),
-            false => visible,
+            false => visible.max(self.sim.plan.counted),
         };
-        self.sim.count(if visible == 0 { "no backlog" } else { "backlog" });
-        let counts = json!({
-            "ApproximateNumberOfMessages": visible.to_string(),
-            "ApproximateNumberOfMessagesNotVisible": "0",
-        });
-        WireAnswer::ok(json!({"Attributes": counts}))
+        self.sim.count(if counted == 0 { "no message counted in a queue" } else { "messages counted in a queue" });
+        counted
     }
 
     pub(crate) async fn apply_sqs(&self, request: &Request, partial: bool) -> Result<WireAnswer, ConnectorError> {
         let queue = queue_of(&request.body).to_owned();
         if request.operation == "GetQueueAttributes" {
-            return Ok(self.estimate(&queue));
+            let counted = self.counted(&queue).to_string();
+            let counts = json!({"ApproximateNumberOfMessages": counted, "ApproximateNumberOfMessagesNotVisible": "0"});
+            return Ok(WireAnswer::ok(json!({"Attributes": counts})));
         }
         let entries = request.body["Entries"].as_array().cloned().unwrap_or_default();
         let bytes: usize = entries.iter().map(|entry| entry["MessageBody"].as_str().unwrap_or("").len()).sum();

@@ -261,7 +261,8 @@ impl Model {
     pub(crate) fn may_be_released(&self, id: &TaskId) -> bool {
         let kind = self.tasks.get(id).and_then(|task| self.kinds.get(&task.kind));
         let said = self.said.get(id).copied().unwrap_or_default();
-        kind.is_some_and(|kind| kind.releases) && !said.succeeded && (said.failed || self.used_up(id))
+        let unknown = !said.succeeded || self.later.retried.contains(id);
+        kind.is_some_and(|kind| kind.releases) && unknown && (said.failed || self.used_up(id))
     }
 
     /// Whether tasks of other fan-outs may have the key of this one: its fan-out was cut short, and it did not work.

@@ -70,6 +70,8 @@ async fn send(clients: Arc<Clients>, post: Post) {
     {
         let mut model = lock(&sim.model);
         model.later.posted.extend(&ids);
+        let retried = ids.iter().zip(&post.members).filter(|(_, member)| member["outcome"] == "retry");
+        model.later.retried.extend(retried.map(|(id, _)| *id));
         model.counted_attempts.insert((post.batch, post.attempt));
     }
     loop {
