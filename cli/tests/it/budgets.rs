@@ -37,7 +37,7 @@ impl Cost {
 /// orders within a linger, and makes smaller batches, which cost more.
 fn patient_example() -> Folder {
     let folder = example();
-    change_policy(&folder, "\nlinger: 2s\n", "\nlinger: 1m\n");
+    change_policy(&folder, "\nlinger: 2s\n", "\nlinger: 10m\n");
     folder
 }
 
@@ -47,20 +47,21 @@ fn change_policy(folder: &Folder, from: &str, to: &str) {
     folder.write("policy.yaml", policy.replace(from, to));
 }
 
-/// A unit for the key, one for the task itself; bundles and batches share the rest. SQS requests: 0.14 on a quiet machine, more on a
-/// busy one: this only notices gross errors. The budget of 0.15 is held exactly, in simulated time, by `request_budgets.rs` of the protocol tests.
+/// A unit for the key, one for the task itself; bundles and batches share the rest. A busy machine needs more of all: this only notices
+/// gross errors of the command. The budgets of 2.6 units, 0.15 requests to SQS and 0.05 invocations are held exactly, in simulated
+/// time, by `request_budgets.rs` of the protocol tests.
 #[test]
-fn an_order_of_the_example_costs_2_6_write_units() {
+fn an_order_of_the_example_costs_some_2_6_write_units() {
     let cost = Cost(patient_example().summary(&[]));
-    cost.assert_at_most(2.6, 0.2, 0.05);
+    cost.assert_at_most(2.75, 0.25, 0.1);
 }
 
 #[test]
-fn an_order_without_a_key_costs_1_6_write_units() {
+fn an_order_without_a_key_costs_some_1_6_write_units() {
     let folder = patient_example();
     change_policy(&folder, "\nkey: content.order\n", "\n");
     let cost = Cost(folder.summary(&[]));
-    cost.assert_at_most(1.6, 0.2, 0.05);
+    cost.assert_at_most(1.75, 0.25, 0.1);
 }
 
 /// Nothing is shared where each task has a target, and so a batch, of its own: what it costs is what it cost before there

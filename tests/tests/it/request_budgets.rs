@@ -1,13 +1,13 @@
-//! What the example's orders may cost in requests to SQS and in invocations. Time is simulated: the counts are the same on every
-//! machine, however busy it is.
+//! What the example's orders may cost in write units, requests to SQS and invocations. Time is simulated: the counts are the same on
+//! every machine, however busy it is.
 
 use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::TaskRequest;
 use fanfold_batch_api::{Answer, Call, CallError, Cause, RetryAfter};
-use fanfold_tests::{Crash, ScriptedApi, TestStack, policy, until};
-use serde_json::json;
+use fanfold_tests::{Crash, ScriptedApi, TestStack, changed, policy, until};
+use serde_json::{Value, json};
 
 const ORDERS: &str = include_str!("../../../examples/parcels/orders.csv");
 
@@ -39,12 +39,13 @@ fn answer(call: &Call) -> Result<Answer, CallError> {
     Ok(Answer::AllSucceeded)
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_order_of_the_example_takes_few_requests_and_invocations() {
+/// Handles the example's orders. `key`: what their policy says of keys.
+async fn assert_costs_at_most(write_units: f64, key: Value) {
     let changes = json!({
-        "target": "content.state + \"/\" + content.depot", "key": "content.order", "max_batch": 60, "linger": 2,
-        "max_in_flight": 2, "max_attempts": 8, "backoff": {"base": 1, "max": 30},
+        "target": "content.state + \"/\" + content.depot", "max_batch": 60, "linger": 2, "max_in_flight": 2,
+        "max_attempts": 8, "backoff": {"base": 1, "max": 30},
     });
+    let changes = changed(changes, key);
     let stack = TestStack::new(policy(changes), ScriptedApi::slow(takes, answer), Crash::never()).await;
     let count = ORDERS.lines().count() - 1;
     let pumps = stack.pumps();
@@ -57,8 +58,21 @@ async fn an_order_of_the_example_takes_few_requests_and_invocations() {
     for pump in pumps {
         invocations += pump.stop_or(std::future::pending()).await.count;
     }
-    let (requests, calls) = (stack.sqs_requests(), stack.api.seen().len());
-    println!("{count} orders, {calls} calls: {requests} requests to SQS, {invocations} invocations");
+    let (requests, calls, units) = (stack.sqs_requests(), stack.api.seen().len(), stack.usage().write_units);
+    println!(
+        "{count} orders, {calls} calls: {units} write units, {requests} requests to SQS, {invocations} invocations"
+    );
+    assert!(units <= write_units * count as f64, "{units} write units for {count} orders");
     assert!(requests as f64 <= 0.15 * count as f64, "{requests} requests to SQS for {count} orders");
     assert!(invocations as f64 <= 0.05 * count as f64, "{invocations} invocations for {count} orders");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_of_the_example_costs_2_6_write_units_and_few_requests_and_invocations() {
+    assert_costs_at_most(2.6, json!({"key": "content.order"})).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_without_a_key_costs_1_6_write_units() {
+    assert_costs_at_most(1.6, json!({})).await;
 }
