@@ -174,9 +174,12 @@ proptest! {
         let Ok(expression) = Expression::compile(&source) else { return Ok(()) };
         let Ok(expected) = expression.evaluate(&Subject::new("parcel", &content).unwrap()) else { return Ok(()) };
         let ours = value(&source, &content);
-        // Among these only a division gives too large a number: an infinity in CEL, which JSON has not.
-        let too_large = |error: &String| error.ends_with("gives a number that is too large");
-        if source.contains(" / ") && ours.as_ref().is_err_and(too_large) {
+        // A division by 0.0 is an infinity in CEL, which JSON has not. The crate adds an object's keys to a list, which CEL does not.
+        let differs = |error: &String| {
+            let too_large = source.contains(" / ") && error.ends_with("gives a number that is too large");
+            too_large || error.ends_with("calculates with a list and an object")
+        };
+        if ours.as_ref().is_err_and(differs) {
             return Ok(());
         }
         prop_assert!(ours.is_ok(), "{}: CEL has {}, {:?}", source, expected, ours);
