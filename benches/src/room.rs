@@ -64,7 +64,8 @@ impl Room {
     pub(crate) fn surroundings(&self, function: &str) -> Surroundings {
         let variables = self.template.environment(function).unwrap_or_default();
         let look_up = move |name: &str| variables.get(name).cloned();
-        Surroundings::new(self.engine.dynamodb(), self.engine.sqs(), World::system(), look_up)
+        let surroundings = Surroundings::new(self.engine.dynamodb(), self.engine.sqs(), World::system(), look_up);
+        surroundings.served_by(self.engine.embedded())
     }
 
     /// The URL of a queue.

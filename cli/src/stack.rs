@@ -216,12 +216,11 @@ async fn time_out(within: Duration) {
 /// comes from the command's own environment.
 fn surroundings(engine: &Engine, template: &Template, world: &World, function: &str) -> Surroundings {
     let variables = template.environment(function).unwrap_or_default();
-    Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| {
-        // What Lambda would set is the user's own here: notices may go to AWS, and sources be there.
-        match variables.get(name) {
-            Some(value) if !value.is_empty() => Some(value.clone()),
-            None if !name.starts_with("AWS_") => None,
-            _ => std::env::var(name).ok(),
-        }
-    })
+    // What Lambda would set is the user's own here: notices may go to AWS, and sources be there.
+    let look_up = move |name: &str| match variables.get(name) {
+        Some(value) if !value.is_empty() => Some(value.clone()),
+        None if !name.starts_with("AWS_") => None,
+        _ => std::env::var(name).ok(),
+    };
+    Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), look_up).served_by(engine.embedded())
 }

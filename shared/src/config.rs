@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aws_sdk_dynamodb::Client as DynamoDb;
 use aws_sdk_sqs::Client as Sqs;
 
-use crate::aws::{Queue, Table};
+use crate::aws::{Embedded, Queue, Table};
 use crate::clock::World;
 use crate::messages::HandleMessage;
 use crate::retention::Retention;
@@ -40,6 +40,7 @@ pub struct Surroundings {
     pub world: World,
     /// How places are spread over records. Tests have few per record.
     pub spread: Spread,
+    embedded: Option<Arc<dyn Embedded>>,
     variables: Arc<Lookup>,
 }
 
@@ -60,7 +61,13 @@ impl Surroundings {
         world: World,
         variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
-        Self { dynamodb, sqs, world, spread: Spread::default(), variables: Arc::new(variables) }
+        Self { dynamodb, sqs, world, spread: Spread::default(), embedded: None, variables: Arc::new(variables) }
+    }
+
+    /// The same surroundings, with tables that an engine in this process has.
+    #[must_use]
+    pub fn served_by(self, embedded: Option<Arc<dyn Embedded>>) -> Self {
+        Self { embedded, ..self }
     }
 
     /// The value of a variable.
@@ -117,7 +124,7 @@ impl Surroundings {
     /// The variable is not set, or empty.
     pub fn table(&self, variable: &'static str) -> Result<Table, ConfigError> {
         let table = Table::new(self.dynamodb.clone(), self.variable(variable)?, self.world.clone());
-        Ok(table.keeping(self.retention()?))
+        Ok(table.served_by(self.embedded.clone()).keeping(self.retention()?))
     }
 
     /// The queue whose URL a variable gives.

@@ -110,7 +110,8 @@ async fn put(observer: &Surroundings, policy: serde_json::Value) {
 fn surroundings(engine: &Engine, world: &World, variables: &BTreeMap<String, String>, spread: Spread) -> Surroundings {
     let names = variables.clone();
     let look_up = move |name: &str| names.get(name).cloned();
-    let mut surroundings = Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), look_up);
+    let surroundings = Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), look_up);
+    let mut surroundings = surroundings.served_by(engine.embedded());
     surroundings.spread = spread;
     surroundings
 }

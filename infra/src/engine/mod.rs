@@ -6,6 +6,7 @@ mod database;
 mod delayed;
 mod direct;
 mod dynamodb;
+mod embedded;
 mod error;
 mod expiry;
 mod fault;
@@ -28,6 +29,7 @@ pub use sqs::Backlog;
 
 use crate::usage::{Meter, Usage};
 use connector::{Connector, Services};
+use fanfold::aws::Embedded;
 
 /// An embedded DynamoDB and SQS. Clones are the same engine.
 #[derive(Clone, Debug)]
@@ -73,6 +75,13 @@ impl Engine {
     /// A client of the embedded SQS.
     pub fn sqs(&self) -> aws_sdk_sqs::Client {
         client::sqs(self.connector())
+    }
+
+    /// The tables of this engine, for the steps in this process to ask without the SDK. Not if there is an interceptor, which sees
+    /// requests of the SDK.
+    pub fn embedded(&self) -> Option<Arc<dyn Embedded>> {
+        let services: Arc<dyn Embedded> = self.services.clone();
+        Some(services).filter(|_| self.services.interceptor.is_none())
     }
 
     /// What the clients of this engine asked for so far. What the engine does for itself is not in it.

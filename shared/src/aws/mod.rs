@@ -5,6 +5,7 @@
 
 pub(crate) mod attributes;
 mod change;
+mod embedded;
 mod error;
 mod page;
 mod patience;
@@ -16,6 +17,7 @@ mod write;
 
 pub use attributes::Item;
 pub(crate) use change::Change;
+pub use embedded::{Embedded, EmbeddedUpdate};
 pub use error::StoreError;
 pub(crate) use error::said;
 pub use page::{Extent, Looked, Segment};

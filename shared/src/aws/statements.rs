@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::{
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 
-use super::{Item, StoreError, Table};
+use super::{Item, StoreError, Table, Write};
 use crate::limits::{STATEMENT_CALLS_AT_ONCE_MAX, STATEMENTS_PER_CALL_MAX, STORE_PAUSES, STORE_WAIT_MAX};
 use crate::metrics::CONFLICTS;
 
@@ -134,6 +134,9 @@ impl Statement<'_> {
     /// One call, for the rows at these positions.
     fn call(&self, chunk: Vec<usize>) -> BoxFuture<'_, Result<Answered, StoreError>> {
         async move {
+            if let Some(answered) = self.embedded(&chunk).await {
+                return Ok(answered);
+            }
             let mut call = self.table.client.batch_execute_statement();
             for at in &chunk {
                 let statement = BatchStatementRequest::builder()
@@ -163,6 +166,20 @@ impl Statement<'_> {
             Ok(answered)
         }
         .boxed()
+    }
+
+    /// The same by the engine in this process, if there is one and no request need be sent.
+    async fn embedded(&self, chunk: &[usize]) -> Option<Answered> {
+        let engine = self.table.embedded().await?;
+        let rows: Vec<&[AttributeValue]> = chunk.iter().map(|at| self.rows[*at].as_slice()).collect();
+        let mut answered = Answered::default();
+        for (at, written) in chunk.iter().zip(engine.execute(&self.text, &rows)?) {
+            match written {
+                Write::Done(()) => answered.applied += 1,
+                Write::Refused(item) => answered.refused.push((*at, item)),
+            }
+        }
+        Some(answered)
     }
 
     fn failure(&self, reason: String) -> StoreError {

@@ -1,6 +1,7 @@
 //! A table and the few ways Fanfold reads and writes it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
@@ -9,10 +10,9 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, KeysAndAttributes, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
 };
 
-use super::{Item, StoreError, Write};
+use super::{Embedded, Item, StoreError, Write};
 use crate::clock::{Timestamp, World};
 use crate::limits::{KEYS_PER_READ_MAX, STORE_PAUSES, STORE_WAIT_MAX};
-use crate::metrics::CONFLICTS;
 use crate::retention::Retention;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -21,6 +21,7 @@ use futures::future::BoxFuture;
 #[derive(Clone, Debug)]
 pub struct Table {
     pub(crate) client: Client,
+    pub(super) embedded: Option<Arc<dyn Embedded>>,
     pub(crate) name: String,
     pub(crate) world: World,
     pub(crate) retention: Retention,
@@ -30,13 +31,19 @@ impl Table {
     /// The table of that name, as a worker with this clock and randomness uses it.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>, world: World) -> Self {
-        Self { client, name: name.into(), world, retention: Retention::default() }
+        Self { client, embedded: None, name: name.into(), world, retention: Retention::default() }
     }
 
     /// The same table, whose records are kept for so long.
     #[must_use]
     pub fn keeping(self, retention: Retention) -> Self {
         Self { retention, ..self }
+    }
+
+    /// The same table, which an engine in this process has.
+    #[must_use]
+    pub fn served_by(self, embedded: Option<Arc<dyn Embedded>>) -> Self {
+        Self { embedded, ..self }
     }
 
     /// When a record expires that is to be kept for `least` from now on, at least.
@@ -52,6 +59,10 @@ impl Table {
         consistent: bool,
     ) -> BoxFuture<'_, Result<Option<Item>, StoreError>> {
         async move {
+            let embedded = self.embedded().await;
+            if let Some(found) = embedded.and_then(|engine| engine.get(&self.name, (key, &value), consistent)) {
+                return Ok(found);
+            }
             let request = self.client.get_item().table_name(&self.name).key(key, AttributeValue::S(value));
             let request = request.consistent_read(consistent);
             let answer = self.patiently(move || request.clone().send()).await;
@@ -78,6 +89,12 @@ impl Table {
             // DynamoDB refuses a call that asks for one item twice.
             let values: Vec<&String> = values.iter().collect::<BTreeSet<_>>().into_iter().collect();
             for chunk in values.chunks(KEYS_PER_READ_MAX) {
+                let embedded = self.embedded().await;
+                let found = embedded.and_then(|engine| engine.get_many(&self.name, key, chunk, attributes, consistent));
+                if let Some(found) = found {
+                    items.extend(found);
+                    continue;
+                }
                 let mut keys = KeysAndAttributes::builder().consistent_read(consistent);
                 for value in chunk {
                     keys = keys.keys(HashMap::from([(key.to_owned(), AttributeValue::S((*value).clone()))]));
@@ -120,15 +137,18 @@ impl Table {
     /// Puts an item, unless there is one with its key.
     pub(crate) fn insert(&self, key: &'static str, item: Item) -> BoxFuture<'_, Result<Write, StoreError>> {
         async move {
+            let condition = absent(key);
+            if let Some(written) = self.embedded().await.and_then(|engine| engine.put(&self.name, &item, &condition)) {
+                return Ok(written.counted());
+            }
             let put = self.client.put_item().table_name(&self.name).set_item(Some(item));
-            let put = put.condition_expression(absent(key));
+            let put = put.condition_expression(condition);
             let put = put.return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
             match self.patiently(move || put.clone().send()).await {
                 Ok(_) => Ok(Write::Done(())),
                 Err(error) => match error.as_service_error() {
                     Some(PutItemError::ConditionalCheckFailedException(refused)) => {
-                        metrics::counter!(CONFLICTS).increment(1);
-                        Ok(Write::Refused(refused.item.clone()))
+                        Ok(Write::Refused(refused.item.clone()).counted())
                     }
                     _ => Err(StoreError::service("PutItem", &self.name, error)),
                 },

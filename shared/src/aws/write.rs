@@ -1,6 +1,7 @@
 //! The result of a conditional write.
 
 use super::{Item, StoreError};
+use crate::metrics::CONFLICTS;
 
 /// The result of a conditional write. A failed condition is no error: it shows the record as it stands, so that it need not be
 /// read again.
@@ -29,8 +30,16 @@ impl<T, S> Write<T, S> {
         }
     }
 
+    /// The same, counted as a conflict if its condition failed.
+    pub(super) fn counted(self) -> Self {
+        if !self.is_done() {
+            metrics::counter!(CONFLICTS).increment(1);
+        }
+        self
+    }
+
     /// The same, with another result of an applied write.
-    pub(crate) fn map<U>(self, done: impl FnOnce(T) -> U) -> Write<U, S> {
+    pub fn map<U>(self, done: impl FnOnce(T) -> U) -> Write<U, S> {
         match self {
             Self::Done(value) => Write::Done(done(value)),
             Self::Refused(stands) => Write::Refused(stands),

@@ -5,7 +5,7 @@
 mod condition;
 mod path;
 mod plan;
-mod reads;
+pub(super) mod reads;
 pub(super) mod rows;
 pub(super) mod schema;
 #[cfg(test)]
@@ -81,10 +81,10 @@ impl Known {
 /// Answers a request; none if the engine has to.
 pub(super) fn answer(database: &Database, operation: &str, body: &[u8]) -> Option<Direct> {
     match operation {
-        "UpdateItem" => writes::update(database, body),
-        "PutItem" => writes::put(database, body),
-        "GetItem" => reads::get(database, body),
-        "BatchGetItem" => reads::get_many(database, body),
+        "UpdateItem" => writes::answer_update(database, body),
+        "PutItem" => writes::answer_put(database, body),
+        "GetItem" => reads::answer_get(database, body),
+        "BatchGetItem" => reads::answer_get_many(database, body),
         _ => None,
     }
 }

@@ -21,8 +21,8 @@ pub(super) struct Expressions<'a> {
 }
 
 impl<'a> Expressions<'a> {
-    pub(super) fn new(update: Option<Cow<'a, str>>, condition: Option<Cow<'a, str>>) -> Self {
-        Self { update_expression: update, condition_expression: condition }
+    pub(super) fn new(update: Option<&'a str>, condition: Option<&'a str>) -> Self {
+        Self { update_expression: update.map(Cow::Borrowed), condition_expression: condition.map(Cow::Borrowed) }
     }
 
     /// Those of a request; none if it has none.

@@ -4,16 +4,16 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
+use aws_sdk_dynamodb::types::AttributeValue as SdkValue;
 use bytes::Bytes;
-use dynoxide::storage::Storage;
 use dynoxide::types::{Item, read_capacity_units_with_consistency as units};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::rows::{self, as_stored, encode, stored};
+use super::Direct;
+use super::rows::{as_stored, decode, encode, stored};
 use super::schema::Schema;
-use super::value::Value;
-use super::{Direct, Known};
+use super::value::{self, Value};
 use crate::engine::database::{Database, DatabaseResult};
 use crate::usage::Units;
 
@@ -48,65 +48,103 @@ struct Keys {
     expression_attribute_names: Option<HashMap<String, String>>,
 }
 
-/// Reads one item.
-pub(super) fn get(database: &Database, body: &[u8]) -> Option<Direct> {
-    let Get { table_name, key, consistent_read } = serde_json::from_slice(body).ok()?;
-    let found = database.direct(|storage, known| {
-        let Some(schema) = known.schema(storage, &table_name)? else { return Ok(None) };
-        let Some(key) = stored_key(&schema, key) else { return Ok(None) };
-        stored(storage, &schema, &key).map(Some)
-    })?;
-    let (json, size) = match found {
-        None => ("{}".to_owned(), 0),
-        Some((item, size)) if as_stored(&item) => (format!("{{\"Item\":{item}}}"), size),
-        Some(_) => return None,
-    };
-    Some(read("GetItem", json, units(size, consistent_read.unwrap_or_default())))
+/// An item that was found.
+pub(in crate::engine) enum Found {
+    /// All of it, as it is stored.
+    Whole(String),
+    /// The attributes that were asked for.
+    Shown(Item),
 }
 
-/// Reads many items of one table.
-pub(super) fn get_many(database: &Database, body: &[u8]) -> Option<Direct> {
+impl Found {
+    fn json(self) -> Option<String> {
+        match self {
+            Self::Whole(json) => Some(json),
+            Self::Shown(item) => encode(&item).ok(),
+        }
+    }
+
+    /// The item as the SDK has it.
+    pub(in crate::engine) fn item(self) -> Option<HashMap<String, SdkValue>> {
+        match self {
+            Self::Whole(json) => decode(&json).map(value::sdk_item),
+            Self::Shown(item) => Some(value::sdk_item(item)),
+        }
+    }
+}
+
+/// Answers a request for one item.
+pub(super) fn answer_get(database: &Database, body: &[u8]) -> Option<Direct> {
+    let Get { table_name, key, consistent_read } = serde_json::from_slice(body).ok()?;
+    let (found, units) = get(database, &table_name, key, consistent_read.unwrap_or_default())?;
+    let json = match found {
+        None => "{}".to_owned(),
+        Some(found) => format!("{{\"Item\":{}}}", found.json()?),
+    };
+    Some(read("GetItem", json, units))
+}
+
+/// Answers a request for many items.
+pub(super) fn answer_get_many(database: &Database, body: &[u8]) -> Option<Direct> {
     let GetMany { request_items } = serde_json::from_slice(body).ok()?;
     let mut tables = request_items.into_iter();
     let (Some((table, keys)), None) = (tables.next(), tables.next()) else { return None };
-    let (items, read_units) = database.direct(|storage, known| all(storage, known, &table, keys))?;
+    let names = attributes(keys.projection_expression, keys.expression_attribute_names).ok()?;
+    let (found, units) = get_many(database, &table, keys.keys, names, keys.consistent_read.unwrap_or_default())?;
+    let items = found.into_iter().map(Found::json).collect::<Option<Vec<String>>>()?.join(",");
     let table = serde_json::to_string(&table).ok()?;
     let json = format!("{{\"Responses\":{{{table}:[{items}]}},\"UnprocessedKeys\":{{}}}}");
-    Some(read("BatchGetItem", json, read_units))
+    Some(read("BatchGetItem", json, units))
 }
 
-fn all(storage: &Storage, known: &mut Known, table: &str, keys: Keys) -> DatabaseResult<Option<(String, f64)>> {
-    let Some(schema) = known.schema(storage, table)? else { return Ok(None) };
-    let attributes = match attributes(keys.projection_expression, keys.expression_attribute_names) {
-        Ok(attributes) => attributes,
-        Err(Unusual) => return Ok(None),
-    };
-    let count = keys.keys.len();
-    let wanted: Option<HashSet<String>> = keys.keys.into_iter().map(|key| stored_key(&schema, key)).collect();
-    let Some(wanted) = wanted.filter(|wanted| wanted.len() == count && (1..=KEYS_MAX).contains(&count)) else {
-        return Ok(None);
-    };
-    let consistent = keys.consistent_read.unwrap_or_default();
-    let (mut items, mut read_units, mut bytes) = (String::new(), 0.0, 0);
-    for key in wanted {
-        let found = rows::stored(storage, &schema, &key)?;
-        let size = found.as_ref().map_or(0, |(_, size)| *size);
-        read_units += units(size, consistent);
-        bytes += size;
-        let Some((mut item, _)) = found else { continue };
-        if let Some(names) = &attributes {
-            let Some(shown) = Shown(names).of(&item) else { return Ok(None) };
-            item = encode(&shown)?;
-        }
-        if !as_stored(&item) || bytes > READ_BYTES_MAX {
-            return Ok(None);
-        }
-        if !items.is_empty() {
-            items.push(',');
-        }
-        items.push_str(&item);
+/// Reads one item. Returns its read units, too.
+pub(in crate::engine) fn get(
+    database: &Database,
+    table: &str,
+    key: Key,
+    consistent: bool,
+) -> Option<(Option<Found>, f64)> {
+    let found = database.direct(|storage, known| {
+        let Some(schema) = known.schema(storage, table)? else { return Ok(None) };
+        let Some(key) = stored_key(&schema, key) else { return Ok(None) };
+        stored(storage, &schema, &key).map(Some)
+    })?;
+    match found {
+        None => Some((None, units(0, consistent))),
+        Some((item, size)) if as_stored(&item) => Some((Some(Found::Whole(item)), units(size, consistent))),
+        Some(_) => None,
     }
-    Ok(Some((items, read_units)))
+}
+
+/// Reads many items of one table. Returns their read units, too. `names`: only these attributes.
+pub(in crate::engine) fn get_many(
+    database: &Database,
+    table: &str,
+    keys: Vec<Key>,
+    names: Option<HashSet<String>>,
+    consistent: bool,
+) -> Option<(Vec<Found>, f64)> {
+    let count = keys.len();
+    let found = database.direct(|storage, known| {
+        let Some(schema) = known.schema(storage, table)? else { return Ok(None) };
+        let wanted: Option<HashSet<String>> = keys.into_iter().map(|key| stored_key(&schema, key)).collect();
+        let Some(wanted) = wanted.filter(|wanted| wanted.len() == count && (1..=KEYS_MAX).contains(&count)) else {
+            return Ok(None);
+        };
+        let all = wanted.iter().map(|key| stored(storage, &schema, key));
+        all.collect::<DatabaseResult<Vec<_>>>().map(Some)
+    })?;
+    let sizes = found.iter().map(|found| found.as_ref().map_or(0, |(_, size)| *size));
+    let read_units = sizes.clone().map(|size| units(size, consistent)).sum();
+    if sizes.sum::<usize>() > READ_BYTES_MAX {
+        return None;
+    }
+    let found = found.into_iter().flatten().map(|(item, _)| match &names {
+        _ if !as_stored(&item) => None,
+        None => Some(Found::Whole(item)),
+        Some(names) => Shown(names).of(&item).map(Found::Shown),
+    });
+    Some((found.collect::<Option<_>>()?, read_units))
 }
 
 /// A request that the engine has to judge.

@@ -1,10 +1,13 @@
-//! Values as requests bring them.
+//! Values as requests bring them: in JSON, or as the SDK has them.
 
 use std::collections::HashMap;
 
+use aws_sdk_dynamodb::types::AttributeValue as SdkValue;
+use aws_smithy_types::Blob;
 use base64::prelude::{BASE64_STANDARD, Engine};
-use dynoxide::types::AttributeValue;
-use serde::Deserialize;
+use dynoxide::types::{AttributeValue, Item};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 /// Digits of a number that is stored as it is written.
 const DIGITS: usize = 37;
@@ -16,20 +19,38 @@ const DEPTH_MAX: usize = 8;
 pub(in crate::engine) enum Value {
     S(String),
     N(String),
-    B(String),
+    #[serde(deserialize_with = "binary")]
+    B(Vec<u8>),
     #[serde(rename = "BOOL")]
     Bool(bool),
     #[serde(rename = "NULL")]
     Null(bool),
     #[serde(rename = "SS")]
     Strings(Vec<String>),
-    #[serde(rename = "BS")]
-    Binaries(Vec<String>),
+    #[serde(rename = "BS", deserialize_with = "binaries")]
+    Binaries(Vec<Vec<u8>>),
     L(Vec<Value>),
     M(HashMap<String, Value>),
 }
 
 impl Value {
+    /// A value of the SDK's; none if the engine has to judge it.
+    pub(in crate::engine) fn of(value: &SdkValue) -> Option<Self> {
+        let bytes = |blob: &Blob| blob.as_ref().to_vec();
+        Some(match value {
+            SdkValue::S(text) => Self::S(text.clone()),
+            SdkValue::N(number) => Self::N(number.clone()),
+            SdkValue::B(blob) => Self::B(bytes(blob)),
+            SdkValue::Bool(flag) => Self::Bool(*flag),
+            SdkValue::Null(is) => Self::Null(*is),
+            SdkValue::Ss(set) => Self::Strings(set.clone()),
+            SdkValue::Bs(set) => Self::Binaries(set.iter().map(bytes).collect()),
+            SdkValue::L(values) => Self::L(values.iter().map(Self::of).collect::<Option<_>>()?),
+            SdkValue::M(values) => Self::M(of_item(values)?),
+            _ => return None,
+        })
+    }
+
     /// The value as it is stored; none if the engine has to judge it.
     pub(in crate::engine) fn stored(self) -> Option<AttributeValue> {
         self.at_depth(0)
@@ -40,13 +61,11 @@ impl Value {
         Some(match self {
             Self::S(text) => AttributeValue::S(text),
             Self::N(number) => AttributeValue::N(plain(number)?),
-            Self::B(base64) => AttributeValue::B(binary(&base64)?),
+            Self::B(bytes) => AttributeValue::B(bytes),
             Self::Bool(flag) => AttributeValue::BOOL(flag),
             Self::Null(is) => AttributeValue::NULL(is.then_some(true)?),
             Self::Strings(set) => AttributeValue::SS(sorted(set)?),
-            Self::Binaries(set) => {
-                AttributeValue::BS(sorted(set.iter().map(|one| binary(one)).collect::<Option<Vec<_>>>()?)?)
-            }
+            Self::Binaries(set) => AttributeValue::BS(sorted(set)?),
             _ if depth == DEPTH_MAX => return None,
             Self::L(values) => AttributeValue::L(values.into_iter().map(inner).collect::<Option<_>>()?),
             Self::M(values) => {
@@ -64,8 +83,43 @@ pub(super) fn stored(values: HashMap<String, Value>) -> Option<HashMap<String, A
     values.into_iter().map(pair).collect()
 }
 
-fn binary(base64: &str) -> Option<Vec<u8>> {
-    BASE64_STANDARD.decode(base64).ok()
+/// All values of a map of the SDK's; none if the engine has to judge one of them.
+pub(in crate::engine) fn of_item(values: &HashMap<String, SdkValue>) -> Option<HashMap<String, Value>> {
+    values.iter().map(|(name, value)| Some((name.clone(), Value::of(value)?))).collect()
+}
+
+/// A key by its name and value.
+pub(in crate::engine) fn key((name, value): (&str, &str)) -> HashMap<String, Value> {
+    HashMap::from([(name.to_owned(), Value::S(value.to_owned()))])
+}
+
+/// An item as the SDK has it.
+pub(in crate::engine) fn sdk_item(item: Item) -> HashMap<String, SdkValue> {
+    item.into_iter().map(|(name, value)| (name, sdk_value(value))).collect()
+}
+
+fn sdk_value(value: AttributeValue) -> SdkValue {
+    match value {
+        AttributeValue::S(text) => SdkValue::S(text),
+        AttributeValue::N(number) => SdkValue::N(number),
+        AttributeValue::B(bytes) => SdkValue::B(Blob::new(bytes)),
+        AttributeValue::BOOL(flag) => SdkValue::Bool(flag),
+        AttributeValue::NULL(is) => SdkValue::Null(is),
+        AttributeValue::SS(set) => SdkValue::Ss(set),
+        AttributeValue::NS(set) => SdkValue::Ns(set),
+        AttributeValue::BS(set) => SdkValue::Bs(set.into_iter().map(Blob::new).collect()),
+        AttributeValue::L(values) => SdkValue::L(values.into_iter().map(sdk_value).collect()),
+        AttributeValue::M(values) => SdkValue::M(sdk_item(values)),
+    }
+}
+
+fn binary<'de, D: Deserializer<'de>>(base64: D) -> Result<Vec<u8>, D::Error> {
+    BASE64_STANDARD.decode(String::deserialize(base64)?).map_err(D::Error::custom)
+}
+
+fn binaries<'de, D: Deserializer<'de>>(set: D) -> Result<Vec<Vec<u8>>, D::Error> {
+    let set = Vec::<String>::deserialize(set)?;
+    set.iter().map(|base64| BASE64_STANDARD.decode(base64).map_err(D::Error::custom)).collect()
 }
 
 /// A number written as it is stored: whole, or above one with digits after the point.

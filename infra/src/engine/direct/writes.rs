@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use dynoxide::errors::DynoxideError;
 use dynoxide::storage::Storage;
-use dynoxide::types::{Item, MAX_ITEM_SIZE, item_size, table_write_capacity_units};
+use dynoxide::types::{AttributeValue, Item, MAX_ITEM_SIZE, item_size, table_write_capacity_units};
 use serde::Deserialize;
 
 use super::condition::Subject;
@@ -24,7 +24,7 @@ const REQUEST_BYTES_MAX: usize = 256 * 1024;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
-struct Update<'a> {
+struct UpdateRequest<'a> {
     #[serde(borrow)]
     table_name: Cow<'a, str>,
     key: HashMap<String, Value>,
@@ -40,7 +40,7 @@ struct Update<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
-struct Put<'a> {
+struct PutRequest<'a> {
     #[serde(borrow)]
     table_name: Cow<'a, str>,
     item: HashMap<String, Value>,
@@ -64,87 +64,117 @@ pub(in crate::engine) enum Old {
 }
 
 /// What a write comes to.
-enum Fate {
+pub(in crate::engine) enum Fate {
     /// The item is written, as this JSON.
-    Written(String),
+    Written { item: Item, json: String },
     /// Its condition failed on this item, if there is one.
     Refused(Option<Item>),
 }
 
-/// A write of one item: put, update or delete.
+/// An update of one item.
+pub(in crate::engine) struct Update<'a> {
+    pub(in crate::engine) table: &'a str,
+    pub(in crate::engine) key: HashMap<String, Value>,
+    pub(in crate::engine) update: Option<&'a str>,
+    pub(in crate::engine) condition: Option<&'a str>,
+    pub(in crate::engine) names: &'a Names,
+    pub(in crate::engine) values: HashMap<String, Value>,
+}
+
+/// A write of one item.
 struct Write<'a> {
     table: &'a str,
     expressions: Expressions<'a>,
-    names: Names,
-    values: HashMap<String, Value>,
+    names: &'a Names,
+    values: HashMap<String, AttributeValue>,
+    /// The key, or the item with it.
+    brought: Item,
 }
 
-/// Updates an item.
-pub(super) fn update(database: &Database, body: &[u8]) -> Option<Direct> {
+/// Answers a request for an update.
+pub(super) fn answer_update(database: &Database, body: &[u8]) -> Option<Direct> {
     if body.len() > REQUEST_BYTES_MAX {
         return None;
     }
-    let request: Update<'_> = serde_json::from_slice(body).ok()?;
+    let request: UpdateRequest<'_> = serde_json::from_slice(body).ok()?;
     let (names, values) = (&request.expression_attribute_names, &request.expression_attribute_values);
     let is_empty = names.as_ref().is_some_and(HashMap::is_empty) || values.as_ref().is_some_and(HashMap::is_empty);
-    if is_empty || request.key.len() != 1 {
+    if is_empty {
+        return None;
+    }
+    let asked = Update {
+        table: &request.table_name,
+        key: request.key,
+        update: request.update_expression.as_deref(),
+        condition: request.condition_expression.as_deref(),
+        names: &request.expression_attribute_names.unwrap_or_default(),
+        values: request.expression_attribute_values.unwrap_or_default(),
+    };
+    let wants_new = request.return_values == Some(Return::AllNew);
+    let answer = |json| if wants_new { format!("{{\"Attributes\":{json}}}") } else { "{}".to_owned() };
+    let written = update(database, asked)?;
+    Some(direct("UpdateItem", written, request.return_values_on_condition_check_failure, answer))
+}
+
+/// Answers a request to put an item.
+pub(super) fn answer_put(database: &Database, body: &[u8]) -> Option<Direct> {
+    if body.len() > REQUEST_BYTES_MAX {
+        return None;
+    }
+    let request: PutRequest<'_> = serde_json::from_slice(body).ok()?;
+    let written = put(database, &request.table_name, request.item, request.condition_expression.as_deref())?;
+    Some(direct("PutItem", written, request.return_values_on_condition_check_failure, |_| "{}".to_owned()))
+}
+
+/// Updates an item. Returns what became of it, and its write units.
+pub(in crate::engine) fn update(database: &Database, asked: Update<'_>) -> Option<(Fate, f64)> {
+    if asked.key.len() != 1 {
         return None;
     }
     let write = Write {
-        table: &request.table_name,
-        expressions: Expressions::new(request.update_expression, request.condition_expression),
-        names: request.expression_attribute_names.unwrap_or_default(),
-        values: request.expression_attribute_values.unwrap_or_default(),
+        table: asked.table,
+        expressions: Expressions::new(asked.update, asked.condition),
+        names: asked.names,
+        values: value::stored(asked.values)?,
+        brought: value::stored(asked.key)?,
     };
-    let key = value::stored(request.key)?;
-    let (fate, units) = write.run(database, key, |plan, old, subject, key, schema| {
+    write.run(database, |plan, old, subject, key, schema| {
         let mut created = None;
         let item = if old { subject.item } else { created.insert(key) };
         update::apply(&plan.update, &Subject { item, ..*subject }, &schema.key)
-    })?;
-    let wants_new = request.return_values == Some(Return::AllNew);
-    let wants_old = request.return_values_on_condition_check_failure == Some(Old::AllOld);
-    let answer = |json| if wants_new { format!("{{\"Attributes\":{json}}}") } else { "{}".to_owned() };
-    Some(written("UpdateItem", fate, units, wants_old, answer))
+    })
 }
 
-/// Puts an item.
-pub(super) fn put(database: &Database, body: &[u8]) -> Option<Direct> {
-    if body.len() > REQUEST_BYTES_MAX {
-        return None;
-    }
-    let request: Put<'_> = serde_json::from_slice(body).ok()?;
-    let write = Write {
-        table: &request.table_name,
-        expressions: Expressions::new(None, request.condition_expression),
-        names: Names::new(),
-        values: HashMap::new(),
-    };
-    let item = value::stored(request.item)?;
-    let (fate, units) = write.run(database, item, |_, _, _, item, _| Some(item))?;
-    let wants_old = request.return_values_on_condition_check_failure == Some(Old::AllOld);
-    Some(written("PutItem", fate, units, wants_old, |_| "{}".to_owned()))
+/// Puts an item. Returns what became of it, and its write units.
+pub(in crate::engine) fn put(
+    database: &Database,
+    table: &str,
+    item: HashMap<String, Value>,
+    condition: Option<&str>,
+) -> Option<(Fate, f64)> {
+    let (expressions, names) = (Expressions::new(None, condition), &Names::new());
+    let write = Write { table, expressions, names, values: HashMap::new(), brought: value::stored(item)? };
+    write.run(database, |_, _, _, item, _| Some(item))
 }
 
 impl Write<'_> {
-    /// Runs it. `brought`: the key, or the item with it. `change` returns what becomes of the item that is there, if there is one.
+    /// Runs it. `change` returns what becomes of the item that is there, if there is one.
     fn run(
         self,
         database: &Database,
-        brought: Item,
         change: impl FnOnce(&Plan, bool, &Subject<'_>, Item, &Schema) -> Option<Item>,
     ) -> Option<(Fate, f64)> {
-        let values = value::stored(self.values)?;
+        let Self { table, expressions, names, values, brought } = self;
         database.direct(|storage, known| {
-            let Some(plan) = known.plan(self.expressions).filter(|plan| plan.fits(&self.names, &values)) else {
+            let Some(plan) = known.plan(expressions).filter(|plan| plan.fits(names, &values)) else {
                 return Ok(None);
             };
-            let Some(schema) = known.schema(storage, self.table)? else { return Ok(None) };
+            let Some(schema) = known.schema(storage, table)? else { return Ok(None) };
             let Some(key) = brought.get(&schema.key).and_then(|key| schema.stored_key(key)) else { return Ok(None) };
             let Some(old) = rows::item(storage, &schema, &key)? else { return Ok(None) };
             let (is_new, old) = (old.is_none(), old.unwrap_or_default());
             let size = (!is_new).then(|| item_size(&old));
-            let subject = Subject { item: &old, names: &self.names, values: &values };
+            let subject = Subject { item: &old, names, values: &values };
             match plan.condition.as_ref().map_or(Some(true), |condition| condition.holds(&subject)) {
                 None => return Ok(None),
                 Some(false) => {
@@ -154,8 +184,8 @@ impl Write<'_> {
                 Some(true) => {}
             }
             let Some(new) = change(&plan, !is_new, &subject, brought, &schema) else { return Ok(None) };
-            save(storage, &schema, &key, (!is_new).then_some(&old), &new)
-                .map(|done| done.map(|(json, units)| (Fate::Written(json), units)))
+            let saved = save(storage, &schema, &key, (!is_new).then_some(&old), &new)?;
+            Ok(saved.map(|(json, units)| (Fate::Written { item: new, json }, units)))
         })
     }
 }
@@ -214,18 +244,17 @@ fn at_once<T>(storage: &Storage, is_one: bool, write: impl FnOnce() -> DatabaseR
     if is_one || !storage.conn().is_autocommit() { write() } else { rows::transaction(storage, write) }
 }
 
-fn written(
+fn direct(
     operation: &'static str,
-    fate: Fate,
-    units: f64,
-    wants_old: bool,
+    (fate, units): (Fate, f64),
+    old: Option<Old>,
     answer: impl FnOnce(String) -> String,
 ) -> Direct {
     let result = match fate {
-        Fate::Written(json) => Ok(Bytes::from(answer(json))),
+        Fate::Written { json, .. } => Ok(Bytes::from(answer(json))),
         Fate::Refused(item) => Err(DynoxideError::ConditionalCheckFailedException(
             "The conditional request failed".to_owned(),
-            item.filter(|_| wants_old),
+            item.filter(|_| old == Some(Old::AllOld)),
         )),
     };
     Direct { operation, result, units: Units::write(units) }

@@ -30,34 +30,40 @@ struct Statement {
 /// One plan, and what it is to be run with.
 pub(super) struct Batch {
     pub(super) plan: Plan,
-    pub(super) runs: Vec<Run>,
+    pub(super) rows: Vec<Row>,
 }
 
 /// The values of one statement.
-pub(super) struct Run {
-    pub(super) values: Vec<AttributeValue>,
-    /// Whether its sender asked for the item that a condition failed on.
-    pub(super) wants_old: bool,
+pub(super) type Row = Vec<AttributeValue>;
+
+/// Reads a request; none if its statements differ, or if anything about it is for the engine to judge. Returns, too, which
+/// statements ask for the item that a condition failed on.
+pub(super) fn read(body: &[u8]) -> Option<(Batch, Vec<bool>)> {
+    let Request { statements } = serde_json::from_slice(body).ok()?;
+    let first = statements.first()?.statement.clone();
+    if statements.iter().any(|one| one.statement != first) {
+        return None;
+    }
+    let wants_old = |one: &Statement| matches!(one.return_values_on_condition_check_failure, Some(Old::AllOld));
+    let wants_old = statements.iter().map(wants_old).collect();
+    let rows = statements.into_iter().map(|one| one.parameters).collect();
+    Some((Batch::of(&first, rows)?, wants_old))
 }
 
 impl Batch {
-    /// Reads a request; none if its statements differ, or if anything about it is for the engine to judge.
-    pub(super) fn read(body: &[u8]) -> Option<Self> {
-        let Request { statements } = serde_json::from_slice(body).ok()?;
-        let first = &statements.first()?.statement;
-        let fits = statements.len() <= STATEMENTS_MAX && first.len() <= STATEMENT_BYTES_MAX;
-        if !fits || statements.iter().any(|one| one.statement != *first) {
+    /// A statement, and the rows to run it with; none if anything about it is for the engine to judge.
+    pub(super) fn of(statement: &str, rows: Vec<Vec<Value>>) -> Option<Self> {
+        if !(1..=STATEMENTS_MAX).contains(&rows.len()) || statement.len() > STATEMENT_BYTES_MAX {
             return None;
         }
-        let plan = Plan::of(first).filter(names_each_once)?;
+        let plan = Plan::of(statement).filter(names_each_once)?;
         let count = plan.parameters();
-        let run = |one: Statement| {
-            let wants_old = matches!(one.return_values_on_condition_check_failure, Some(Old::AllOld));
-            let values: Option<Vec<AttributeValue>> = one.parameters.into_iter().map(value).collect();
-            Some(Run { values: values.filter(|values| values.len() == count)?, wants_old })
+        let row = |row: Vec<Value>| -> Option<Row> {
+            let values: Option<Row> = row.into_iter().map(value).collect();
+            values.filter(|values| values.len() == count)
         };
-        let runs: Option<Vec<Run>> = statements.into_iter().map(run).collect();
-        Some(Self { plan, runs: runs? })
+        let rows = rows.into_iter().map(row).collect::<Option<Vec<Row>>>()?;
+        Some(Self { plan, rows })
     }
 }
 

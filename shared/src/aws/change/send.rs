@@ -13,59 +13,54 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::Change;
-use crate::aws::{Item, StoreError, Table, Write};
-use crate::metrics::CONFLICTS;
+use crate::aws::{EmbeddedUpdate, Item, StoreError, Table, Write};
 
 impl<'a> Change<'a> {
     /// Sends it.
     pub(crate) async fn send(self) -> Result<Write, StoreError> {
-        Ok(match self.call(ReturnValue::None).await? {
-            Write::Done(_) => Write::Done(()),
-            Write::Refused(item) => Write::Refused(item),
-        })
+        Ok(self.call(ReturnValue::None).await?.map(drop))
     }
 
     /// Sends it. Returns the item as it is then.
     pub(crate) async fn send_for_new(self) -> Result<Write<Item>, StoreError> {
-        Ok(match self.call(ReturnValue::AllNew).await? {
-            Write::Done(answer) => Write::Done(answer.attributes.unwrap_or_default()),
-            Write::Refused(item) => Write::Refused(item),
-        })
+        Ok(self.call(ReturnValue::AllNew).await?.map(Option::unwrap_or_default))
     }
 
     /// The same, for what counts again if it is applied again: sent once more only if nothing came of it. After any other
     /// failure it may have been applied.
     pub(crate) fn send_once_for_new(self) -> BoxFuture<'a, Result<Write<Item>, StoreError>> {
         async move {
-            let (table, call) = self.request(ReturnValue::AllNew);
-            let send = move || {
-                let once = Config::builder().retry_config(RetryConfig::disabled());
-                call.clone().customize().config_override(once).send()
+            let request = Request::of(self, ReturnValue::AllNew);
+            let written = match request.embedded().await {
+                Some(written) => written,
+                None => {
+                    let (table, call) = request.call();
+                    let send = move || {
+                        let once = Config::builder().retry_config(RetryConfig::disabled());
+                        call.clone().customize().config_override(once).send()
+                    };
+                    read(table, table.patiently(send).await)?
+                }
             };
-            let answer = table.patiently(send).await;
-            Ok(read(table, answer)?.map(|answer| answer.attributes.unwrap_or_default()))
+            Ok(written.counted().map(Option::unwrap_or_default))
         }
         .boxed()
     }
 
     /// Sends it. The SDK repeats it after other failures that may pass.
-    fn call(self, wanted: ReturnValue) -> BoxFuture<'a, Result<Write<UpdateItemOutput>, StoreError>> {
+    fn call(self, wanted: ReturnValue) -> BoxFuture<'a, Result<Write<Option<Item>>, StoreError>> {
         async move {
-            let (table, call) = self.request(wanted);
-            let answer = table.patiently(move || call.clone().send()).await;
-            read(table, answer)
+            let request = Request::of(self, wanted);
+            let written = match request.embedded().await {
+                Some(written) => written,
+                None => {
+                    let (table, call) = request.call();
+                    read(table, table.patiently(move || call.clone().send()).await)?
+                }
+            };
+            Ok(written.counted())
         }
         .boxed()
-    }
-
-    fn request(self, wanted: ReturnValue) -> (&'a Table, UpdateItemFluentBuilder) {
-        let (update, condition) = self.expressions();
-        let call = self.table.client.update_item().table_name(&self.table.name);
-        let call = call.key(self.key.0, AttributeValue::S(self.key.1)).return_values(wanted);
-        let call = call.set_update_expression(update).set_condition_expression(condition);
-        let call = call.set_expression_attribute_names(some(self.names));
-        let call = call.set_expression_attribute_values(some(self.values));
-        (self.table, call.return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld))
     }
 
     /// The change as an action of a transaction.
@@ -84,21 +79,59 @@ impl<'a> Change<'a> {
     }
 }
 
+/// A change with its expressions.
+struct Request<'a> {
+    change: Change<'a>,
+    update: Option<String>,
+    condition: Option<String>,
+    wanted: ReturnValue,
+}
+
+impl<'a> Request<'a> {
+    fn of(change: Change<'a>, wanted: ReturnValue) -> Self {
+        let (update, condition) = change.expressions();
+        Self { change, update, condition, wanted }
+    }
+
+    /// What the engine in this process makes of it, if there is one and it need not be sent.
+    async fn embedded(&self) -> Option<Write<Option<Item>>> {
+        let Change { table, key: (name, value), names, values, .. } = &self.change;
+        let (update, condition) = (self.update.as_deref(), self.condition.as_deref());
+        let wants_new = self.wanted == ReturnValue::AllNew;
+        let engine = table.embedded().await?;
+        engine.update(&EmbeddedUpdate {
+            table: &table.name,
+            key: (name, value),
+            update,
+            condition,
+            names,
+            values,
+            wants_new,
+        })
+    }
+
+    fn call(self) -> (&'a Table, UpdateItemFluentBuilder) {
+        let Change { table, key: (name, value), names, values, .. } = self.change;
+        let call = table.client.update_item().table_name(&table.name);
+        let call = call.key(name, AttributeValue::S(value)).return_values(self.wanted);
+        let call = call.set_update_expression(self.update).set_condition_expression(self.condition);
+        let call = call.set_expression_attribute_names(some(names)).set_expression_attribute_values(some(values));
+        (table, call.return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld))
+    }
+}
+
 /// What became of a change, as its answer says.
 fn read<R>(
     table: &Table,
     answer: Result<UpdateItemOutput, SdkError<UpdateItemError, R>>,
-) -> Result<Write<UpdateItemOutput>, StoreError>
+) -> Result<Write<Option<Item>>, StoreError>
 where
     R: std::fmt::Debug + Send + Sync + 'static,
 {
     match answer {
-        Ok(answer) => Ok(Write::Done(answer)),
+        Ok(answer) => Ok(Write::Done(answer.attributes)),
         Err(error) => match error.as_service_error() {
-            Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
-                metrics::counter!(CONFLICTS).increment(1);
-                Ok(Write::Refused(refused.item.clone()))
-            }
+            Some(UpdateItemError::ConditionalCheckFailedException(refused)) => Ok(Write::Refused(refused.item.clone())),
             _ => Err(StoreError::service("UpdateItem", &table.name, error)),
         },
     }
