@@ -79,7 +79,7 @@ pub(crate) fn settle_call(
     if gives_up {
         give_up(&mut outcomes, std::mem::take(&mut retry), attempts, put_off.is_some());
     }
-    let pause = backoff(batch, policy, attempts, moment.random).max(asked).max(asked_by_members);
+    let pause = backoff(batch, policy, attempts, put_off, moment.random).max(asked).max(asked_by_members);
     let pause = moment.now.plus(pause).max(put_off.unwrap_or_default());
     let is_left = |slot: &usize| outcomes.is_open(*slot) && !batch.dropped.get(*slot);
     let open: Vec<usize> = before.iter().copied().filter(is_left).collect();
@@ -135,9 +135,10 @@ fn is_retriable(result: &Result<Answer, CallError>) -> bool {
 }
 
 /// The policy's pause after a failed attempt. `attempts`: those that count, of the part that was called.
-fn backoff(batch: &Batch, policy: &Policy, attempts: u32, random: u64) -> Duration {
-    let ended = if batch.parts.is_empty() { batch.ended + 1 } else { attempts };
-    Backoff::from(&policy.backoff).after(ended, random)
+fn backoff(batch: &Batch, policy: &Policy, attempts: u32, put_off: Option<Timestamp>, random: u64) -> Duration {
+    // Those that do not count follow each other after growing pauses, too.
+    let tries = if put_off.is_some() && batch.parts.is_empty() { batch.ended + 1 } else { attempts };
+    Backoff::from(&policy.backoff).after(tries, random)
 }
 
 /// The parts in which the members are called that are left. `before`: the slots without an outcome when the call was made; `open`:

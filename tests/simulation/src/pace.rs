@@ -23,6 +23,8 @@ struct Answered {
 pub(crate) struct Pace {
     answers: BTreeMap<(Uuid, u32), Answered>,
     due: BTreeMap<Uuid, Instant>,
+    /// How many attempts of a batch did not count, as the batch API refused every call.
+    refused: BTreeMap<Uuid, u32>,
 }
 
 impl Pace {
@@ -32,13 +34,23 @@ impl Pace {
         self.answers.insert((batch, attempt), Answered { at: Instant::now(), retry_after });
     }
 
-    /// The end of an attempt was written down; `ended` attempts ended by now, and there is to be another. What nobody
+    /// The end of an attempt was written down, and how many were refused, if it was itself.
+    pub(crate) fn refused(&mut self, batch: Uuid, refused: u32) {
+        self.refused.insert(batch, refused);
+    }
+
+    /// How many attempts a batch had of those that count, of so many that ended.
+    pub(crate) fn that_count(&self, batch: Uuid, ended: u32) -> u32 {
+        ended.saturating_sub(self.refused.get(&batch).copied().unwrap_or_default())
+    }
+
+    /// The end of an attempt was written down; it was number `tries`, and there is to be another. What nobody
     /// wrote down nobody can keep to: the answer died with its worker. `backoff`: none for a batch that was split, whose parts
     /// follow each other unless there was no answer.
-    pub(crate) fn settled(&mut self, batch: Uuid, attempt: u32, ended: u32, backoff: Option<Backoff>) {
+    pub(crate) fn settled(&mut self, batch: Uuid, attempt: u32, tries: u32, backoff: Option<Backoff>) {
         let Some(answered) = self.answers.get(&(batch, attempt)) else { return };
         // The least of an equal jitter.
-        let least = backoff.map(|backoff| backoff.after(ended, 0)).unwrap_or_default();
+        let least = backoff.map(|backoff| backoff.after(tries, 0)).unwrap_or_default();
         self.due.insert(batch, answered.at + least.max(answered.retry_after));
     }
 

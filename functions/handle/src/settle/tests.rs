@@ -143,6 +143,24 @@ fn a_refused_batch_waits_as_long_as_it_was_asked_to() {
 }
 
 #[test]
+fn pauses_double_with_attempts_that_count_and_with_refusals_that_follow_each_other() {
+    let seconds = |batch: &Batch, error: CallError, put_off: Option<Timestamp>| {
+        let ended = EndedAttempt { result: Err(error), gone: BTreeSet::new(), put_off };
+        settle(batch, ended, &policy(9), Timestamp(0), 0).retry_at.unwrap().0 / 1_000
+    };
+    let failed = |attempts, refused| {
+        seconds(&Batch { refused, ..batch(1, attempts) }, CallError::new(Cause::Status(500), "500"), None)
+    };
+    assert_eq!([failed(1, 0), failed(2, 0), failed(3, 0), failed(4, 0)], [1, 2, 4, 5]);
+    assert_eq!([failed(2, 1), failed(3, 1), failed(9, 8)], [1, 2, 1]);
+    let refused = |attempts| {
+        let batch = Batch { refused: attempts - 1, ..batch(1, attempts) };
+        seconds(&batch, CallError::new(Cause::Status(429), "429"), Some(Timestamp(0)))
+    };
+    assert_eq!([refused(1), refused(2), refused(3), refused(4)], [1, 2, 4, 5]);
+}
+
+#[test]
 fn who_failed_without_a_clear_answer_is_known() {
     let silent = |batch: &Batch, result| run(batch, result).silent.iter().collect::<Vec<_>>();
     let unanswered = || CallError::new(Cause::Silence, "time-out");

@@ -78,7 +78,7 @@ impl Value {
 }
 
 /// All values of a map; none if the engine has to judge one of them, or a name.
-pub(super) fn stored(values: HashMap<String, Value>) -> Option<HashMap<String, AttributeValue>> {
+pub(in crate::engine) fn stored(values: HashMap<String, Value>) -> Option<HashMap<String, AttributeValue>> {
     let pair = |(name, value): (String, Value)| Some((Some(name).filter(|name| !name.is_empty())?, value.stored()?));
     values.into_iter().map(pair).collect()
 }
