@@ -8,18 +8,12 @@ use std::time::Duration;
 use fanfold::clock::World;
 use fanfold::config::Surroundings;
 use fanfold::delivery::Step;
-use fanfold_local::{Engine, Interceptor, Invocations, Pump, PumpHandle, Template};
+use fanfold_local::{Engine, Invocations, Pump, PumpHandle, Template};
 
 use crate::Outcome;
 
 /// Between two looks at the queues.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// Lets every request pass: those of users are counted apart.
-#[derive(Debug)]
-pub(crate) struct Apart;
-
-impl Interceptor for Apart {}
 
 /// An event source that is not as the template says.
 #[derive(Clone, Debug)]
@@ -64,8 +58,8 @@ impl Room {
     pub(crate) fn surroundings(&self, function: &str) -> Surroundings {
         let variables = self.template.environment(function).unwrap_or_default();
         let look_up = move |name: &str| variables.get(name).cloned();
-        let surroundings = Surroundings::new(self.engine.dynamodb(), self.engine.sqs(), World::system(), look_up);
-        surroundings.served_by(self.engine.embedded())
+        // By the SDK, as the simpler algorithms.
+        Surroundings::new(self.engine.dynamodb(), self.engine.sqs(), World::system(), look_up)
     }
 
     /// The URL of a queue.

@@ -222,5 +222,5 @@ fn surroundings(engine: &Engine, template: &Template, world: &World, function: &
         None if !name.starts_with("AWS_") => None,
         _ => std::env::var(name).ok(),
     };
-    Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), look_up).served_by(engine.embedded())
+    engine.surroundings(world.clone(), look_up)
 }

@@ -1,4 +1,4 @@
-//! Runs a Fanfold stack inside one process: an embedded DynamoDB and SQS under the real AWS SDK, a reader of the stack's
+//! Runs a Fanfold stack inside one process: an embedded DynamoDB and SQS, under the real AWS SDK or asked directly, a reader of the stack's
 //! `template.yaml`, the pump that moves messages from queues to steps as Lambda's event sources do, and an HTTP server.
 //!
 //! ```no_run

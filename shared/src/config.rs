@@ -64,10 +64,10 @@ impl Surroundings {
         Self { dynamodb, sqs, world, spread: Spread::default(), embedded: None, variables: Arc::new(variables) }
     }
 
-    /// The same surroundings, with tables that an engine in this process has.
+    /// The same surroundings, whose tables an engine in this process has, which the client of DynamoDB reaches, too.
     #[must_use]
-    pub fn served_by(self, embedded: Option<Arc<dyn Embedded>>) -> Self {
-        Self { embedded, ..self }
+    pub fn served_by(self, embedded: Arc<dyn Embedded>) -> Self {
+        Self { embedded: Some(embedded), ..self }
     }
 
     /// The value of a variable.

@@ -88,6 +88,11 @@ impl Crash {
         Self { next: Some(next), ..Self::never() }
     }
 
+    /// Whether nothing ever happens to a request: then a worker need not send them by the SDK.
+    pub(crate) fn sees_nothing(&self) -> bool {
+        self.at == u64::MAX && self.next.is_none()
+    }
+
     /// The same, which counts requests from [`begin`](Self::begin) on.
     pub fn waiting(self) -> Self {
         self.state.lock().unwrap().waits = true;

@@ -110,8 +110,7 @@ async fn put(observer: &Surroundings, policy: serde_json::Value) {
 fn surroundings(engine: &Engine, world: &World, variables: &BTreeMap<String, String>, spread: Spread) -> Surroundings {
     let names = variables.clone();
     let look_up = move |name: &str| names.get(name).cloned();
-    let surroundings = Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), look_up);
-    let mut surroundings = surroundings.served_by(engine.embedded());
+    let mut surroundings = engine.surroundings(world.clone(), look_up);
     surroundings.spread = spread;
     surroundings
 }
@@ -158,7 +157,10 @@ impl TestStack {
         variables.extend(parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let crash = Arc::new(crash);
         let (world, clock) = world();
-        let worker = engine.with_interceptor(crash.clone());
+        let worker = match crash.sees_nothing() {
+            true => engine.metered_apart(),
+            false => engine.with_interceptor(crash.clone()),
+        };
         let observer = surroundings(&engine, &world, &variables, spread);
         let surroundings = surroundings(&worker, &world, &variables, spread);
         let webhooks = Arc::new(ScriptedWebhooks::default());

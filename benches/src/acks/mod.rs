@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::room::{Apart, Room, Tuned};
+use crate::room::{Room, Tuned};
 use crate::{Outcome, report};
 use bodies::Shape;
 
@@ -99,7 +99,7 @@ pub(crate) async fn run(asked: &Asked) -> Outcome<Value> {
         Who::Counter => Arc::new(simple::Simple::new(&room, counter::Counter)?),
         Who::Bits64 => Arc::new(simple::Simple::new(&room, bits64::Bits64)?),
     };
-    let workers = room.engine.with_interceptor(Arc::new(Apart));
+    let workers = room.engine.metered_apart();
     let notices = Notices { sqs: workers.sqs(), url: room.queue("NoticesQueue")? };
     let before = room.engine.usage();
     let began = Instant::now();

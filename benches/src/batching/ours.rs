@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::api::Calls;
 use super::{Asked, count};
 use crate::Outcome;
-use crate::room::{Apart, Room};
+use crate::room::Room;
 
 const TEMPLATE: &str = include_str!("../../../template.yaml");
 
@@ -51,7 +51,7 @@ pub(super) async fn register(asked: &Asked, calls: &Arc<Calls>, registering: &mu
         room.start(&function, step)?;
     }
     let world = World::system();
-    let users = room.engine.with_interceptor(Arc::new(Apart)).sqs();
+    let users = room.engine.metered_apart().sqs();
     for tasks in asked.requests() {
         let registered = world.now();
         let task =

@@ -8,7 +8,7 @@ use fanfold::ids::{ItemId, TaskId};
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::producers::{Partition, Producers};
 use fanfold::store::tasks::{Content, DUPLICATE, Tasks};
-use fanfold_local::{Engine, Interceptor};
+use fanfold_local::Engine;
 use uuid::Uuid;
 
 use crate::failure::Failure;
@@ -44,15 +44,9 @@ pub(crate) struct Auditor {
     producers: Producers,
 }
 
-/// Lets everything pass; requests seen by it are metered apart.
-#[derive(Debug)]
-struct Apart;
-
-impl Interceptor for Apart {}
-
 impl Auditor {
     pub(crate) fn new(stack: &EmbeddedStack) -> Result<Self, Failure> {
-        let engine = stack.engine.with_interceptor(std::sync::Arc::new(Apart));
+        let engine = stack.engine.metered_apart();
         let surroundings = stack.surroundings_in(&engine, "HandleFunction");
         Ok(Self {
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),

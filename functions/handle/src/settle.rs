@@ -136,8 +136,7 @@ fn is_retriable(result: &Result<Answer, CallError>) -> bool {
 
 /// The policy's pause after a failed attempt. `attempts`: those that count, of the part that was called.
 fn backoff(batch: &Batch, policy: &Policy, attempts: u32, put_off: Option<Timestamp>, random: u64) -> Duration {
-    // Those that do not count follow each other after growing pauses, too.
-    let tries = if put_off.is_some() && batch.parts.is_empty() { batch.ended + 1 } else { attempts };
+    let tries = if put_off.is_some() { batch.refused + 1 } else { attempts };
     Backoff::from(&policy.backoff).after(tries, random)
 }
 

@@ -1,4 +1,4 @@
-//! The HTTP client under the SDK: every request of both services ends here, without a socket.
+//! The HTTP client under the SDK: its requests to both services end here, without a socket.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const JSON: &str = "application/x-amz-json-1.0";
 #[derive(Clone, Debug)]
 pub(crate) struct Connector(pub(crate) Arc<Services>);
 
-/// What serves the endpoint.
+/// What is served: by the endpoint, and to steps in the same process.
 #[derive(Debug)]
 pub(crate) struct Services {
     pub(crate) dynamodb: dynamodb::Tables,

@@ -55,7 +55,7 @@ impl Embedded for Services {
             },
         )?;
         self.meter.dynamodb("UpdateItem", Units::write(units));
-        Some(written(fate).map(|new| Some(value::sdk_item(new)).filter(|_| update.wants_new)))
+        Some(written(fate).map(|new| update.wants_new.then(|| value::sdk_item(new))))
     }
 
     fn execute(&self, statement: &str, rows: &[&[AttributeValue]]) -> Option<Vec<Write>> {

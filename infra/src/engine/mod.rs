@@ -1,4 +1,5 @@
-//! The embedded services: a DynamoDB on SQLite and an SQS in memory, reached by the real SDK without a socket.
+//! The embedded services: a DynamoDB on SQLite and an SQS in memory. The real SDK reaches them without a socket; steps in the same
+//! process ask the tables what they ask most without the SDK.
 
 mod client;
 mod connector;
@@ -29,7 +30,8 @@ pub use sqs::Backlog;
 
 use crate::usage::{Meter, Usage};
 use connector::{Connector, Services};
-use fanfold::aws::Embedded;
+use fanfold::clock::World;
+use fanfold::config::Surroundings;
 
 /// An embedded DynamoDB and SQS. Clones are the same engine.
 #[derive(Clone, Debug)]
@@ -67,6 +69,31 @@ impl Engine {
         Self { services: Arc::new(services) }
     }
 
+    /// The same tables and queues. Usage is counted from zero.
+    #[must_use]
+    pub fn metered_apart(&self) -> Self {
+        let services = Services {
+            dynamodb: self.services.dynamodb.clone(),
+            sqs: self.services.sqs.clone(),
+            meter: Meter::default(),
+            interceptor: self.services.interceptor.clone(),
+        };
+        Self { services: Arc::new(services) }
+    }
+
+    /// What a step in this process is made of, whose variables `variables` looks up. An interceptor sees all its requests.
+    pub fn surroundings(
+        &self,
+        world: World,
+        variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Surroundings {
+        let surroundings = Surroundings::new(self.dynamodb(), self.sqs(), world, variables);
+        match self.services.interceptor {
+            None => surroundings.served_by(self.services.clone()),
+            Some(_) => surroundings,
+        }
+    }
+
     /// A client of the embedded DynamoDB.
     pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         client::dynamodb(self.connector())
@@ -77,14 +104,7 @@ impl Engine {
         client::sqs(self.connector())
     }
 
-    /// The tables of this engine, for the steps in this process to ask without the SDK. Not if there is an interceptor, which sees
-    /// requests of the SDK.
-    pub fn embedded(&self) -> Option<Arc<dyn Embedded>> {
-        let services: Arc<dyn Embedded> = self.services.clone();
-        Some(services).filter(|_| self.services.interceptor.is_none())
-    }
-
-    /// What the clients of this engine asked for so far. What the engine does for itself is not in it.
+    /// What the clients and the steps of this engine asked for so far. What the engine does for itself is not in it.
     pub fn usage(&self) -> Usage {
         self.services.meter.usage()
     }

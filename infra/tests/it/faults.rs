@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex};
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
+use fanfold::clock::World;
+use fanfold::config::variables;
+use fanfold::store::batches::Batches;
 use fanfold_local::{Engine, Fate, Interceptor, Service, ServiceAnswer, ServiceRequest};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -123,4 +126,20 @@ async fn faults_of_one_client_do_not_use_up_the_retries_of_another() {
         starved.get_item().table_name(TABLE).key("id", s("a")).send().await.unwrap_err();
     }
     put_new(&engine, &Script::new([(Fate::Lost, Fate::Pass)])).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_interceptor_sees_what_steps_ask() {
+    let (engine, script) = (engine().await, Script::new([]));
+    let seen = |engine: Engine| async move {
+        let look_up = |name: &str| (name == variables::BATCHES_TABLE).then(|| TABLE.to_owned());
+        let surroundings = engine.surroundings(World::system(), look_up);
+        let things = Batches::new(surroundings.table(variables::BATCHES_TABLE).unwrap());
+        assert!(things.get_many(&[World::system().uuid()]).await.unwrap().is_empty());
+        engine.usage().dynamodb_requests
+    };
+    let requests = seen(engine.with_interceptor(script.clone())).await;
+    assert_eq!((requests, script.seen()), (1, vec!["BatchGetItem".to_owned()]));
+    let requests = seen(engine.metered_apart()).await;
+    assert_eq!((requests, script.seen().len(), engine.usage().dynamodb_requests), (1, 1, 0));
 }

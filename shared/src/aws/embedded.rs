@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use super::{Item, Table, Write};
 
 /// Tables of an engine in this process. A method that returns nothing did nothing: the request is unusual, or wrong, and has to
-/// be sent by the SDK.
+/// be sent by the SDK. A write that is refused shows the item that stands, if there is one.
 pub trait Embedded: fmt::Debug + Send + Sync {
     /// Reads the item of a key, which is given by its name and value.
     fn get(&self, table: &str, key: (&str, &str), consistent: bool) -> Option<Option<Item>>;
@@ -29,12 +29,13 @@ pub trait Embedded: fmt::Debug + Send + Sync {
     /// Updates an item. Returns it as it is then, if that is wanted.
     fn update(&self, update: &EmbeddedUpdate<'_>) -> Option<Write<Option<Item>>>;
 
-    /// Executes a statement for many rows of parameters, each on its own.
+    /// Executes a statement for many rows of parameters, each on its own. Returns as many results, in their order. An insert that
+    /// is refused shows no item.
     fn execute(&self, statement: &str, rows: &[&[AttributeValue]]) -> Option<Vec<Write>>;
 }
 
 /// An update of one item, by its expressions.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct EmbeddedUpdate<'a> {
     /// The table.
     pub table: &'a str,

@@ -42,7 +42,7 @@ impl Table {
 
     /// The same table, which an engine in this process has.
     #[must_use]
-    pub fn served_by(self, embedded: Option<Arc<dyn Embedded>>) -> Self {
+    pub(crate) fn served_by(self, embedded: Option<Arc<dyn Embedded>>) -> Self {
         Self { embedded, ..self }
     }
 
@@ -90,48 +90,59 @@ impl Table {
             let values: Vec<&String> = values.iter().collect::<BTreeSet<_>>().into_iter().collect();
             for chunk in values.chunks(KEYS_PER_READ_MAX) {
                 let embedded = self.embedded().await;
-                let found = embedded.and_then(|engine| engine.get_many(&self.name, key, chunk, attributes, consistent));
-                if let Some(found) = found {
-                    items.extend(found);
-                    continue;
-                }
-                let mut keys = KeysAndAttributes::builder().consistent_read(consistent);
-                for value in chunk {
-                    keys = keys.keys(HashMap::from([(key.to_owned(), AttributeValue::S((*value).clone()))]));
-                }
-                for (n, attribute) in attributes.iter().enumerate() {
-                    keys = keys.expression_attribute_names(format!("#a{n}"), *attribute);
-                }
-                if !attributes.is_empty() {
-                    let names: Vec<String> = (0..attributes.len()).map(|n| format!("#a{n}")).collect();
-                    keys = keys.projection_expression(names.join(","));
-                }
-                let keys = keys.build().map_err(|error| self.unbuilt(&error))?;
-                let mut rest = Some(HashMap::from([(self.name.clone(), keys)]));
-                let mut pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
-                while let Some(request) = rest.take().filter(|request| !request.is_empty()) {
-                    let read = self.client.batch_get_item().set_request_items(Some(request));
-                    let answer = self.patiently(move || read.clone().send()).await;
-                    let answer = answer.map_err(|error| StoreError::service("BatchGetItem", &self.name, error))?;
-                    let before = items.len();
-                    items.extend(answer.responses.unwrap_or_default().into_values().flatten());
-                    rest = answer.unprocessed_keys;
-                    if rest.as_ref().is_some_and(|rest| !rest.is_empty()) {
-                        // Throttled, or more than 16 MB: then the next call brings more.
-                        if items.len() > before {
-                            pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
-                        }
-                        let Some(pause) = pauses.next(self.world.random.next()) else {
-                            let what = format!("reading {} items of {}", chunk.len(), self.name);
-                            return Err(StoreError::Contended { what });
-                        };
-                        tokio::time::sleep(pause).await;
-                    }
+                match embedded.and_then(|engine| engine.get_many(&self.name, key, chunk, attributes, consistent)) {
+                    Some(found) => items.extend(found),
+                    None => items.extend(self.get_chunk(key, chunk, attributes, consistent).await?),
                 }
             }
             Ok(items)
         }
         .boxed()
+    }
+
+    /// As many items as one request can ask for.
+    async fn get_chunk(
+        &self,
+        key: &'static str,
+        chunk: &[&String],
+        attributes: &[&str],
+        consistent: bool,
+    ) -> Result<Vec<Item>, StoreError> {
+        let mut items = Vec::with_capacity(chunk.len());
+        let mut keys = KeysAndAttributes::builder().consistent_read(consistent);
+        for value in chunk {
+            keys = keys.keys(HashMap::from([(key.to_owned(), AttributeValue::S((*value).clone()))]));
+        }
+        for (n, attribute) in attributes.iter().enumerate() {
+            keys = keys.expression_attribute_names(format!("#a{n}"), *attribute);
+        }
+        if !attributes.is_empty() {
+            let names: Vec<String> = (0..attributes.len()).map(|n| format!("#a{n}")).collect();
+            keys = keys.projection_expression(names.join(","));
+        }
+        let keys = keys.build().map_err(|error| self.unbuilt(&error))?;
+        let mut rest = Some(HashMap::from([(self.name.clone(), keys)]));
+        let mut pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
+        while let Some(request) = rest.take().filter(|request| !request.is_empty()) {
+            let read = self.client.batch_get_item().set_request_items(Some(request));
+            let answer = self.patiently(move || read.clone().send()).await;
+            let answer = answer.map_err(|error| StoreError::service("BatchGetItem", &self.name, error))?;
+            let before = items.len();
+            items.extend(answer.responses.unwrap_or_default().into_values().flatten());
+            rest = answer.unprocessed_keys;
+            if rest.as_ref().is_some_and(|rest| !rest.is_empty()) {
+                // Throttled, or more than 16 MB: then the next call brings more.
+                if items.len() > before {
+                    pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
+                }
+                let Some(pause) = pauses.next(self.world.random.next()) else {
+                    let what = format!("reading {} items of {}", chunk.len(), self.name);
+                    return Err(StoreError::Contended { what });
+                };
+                tokio::time::sleep(pause).await;
+            }
+        }
+        Ok(items)
     }
 
     /// Puts an item, unless there is one with its key.

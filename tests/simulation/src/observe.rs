@@ -41,15 +41,18 @@ pub(crate) fn wrote(model: &mut Model, request: &Request) {
         if !values[":parts"].is_null() {
             model.split.insert(batch);
         }
-        let refused = number(&values[":refused"]).map(|refused| model.pace.refused(batch, refused)).is_some();
+        let refused = number(&values[":refused"]);
+        if let Some(refused) = refused {
+            model.pace.refused(batch, refused);
+        }
         let silent = model.is_unanswered(batch, attempt);
         model.recorded(batch, attempt);
         if let Some(backoff) = backoff {
             // Parts follow each other, except after silence. Their attempts are counted from one.
             let (tries, backoff) = match (model.split.contains(&batch), refused) {
                 (true, _) => (1, Some(backoff).filter(|_| silent)),
-                (false, true) => (ended, Some(backoff)),
-                (false, false) => (model.pace.that_count(batch, ended), Some(backoff)),
+                (false, Some(refused)) => (refused, Some(backoff)),
+                (false, None) => (model.pace.that_count(batch, ended), Some(backoff)),
             };
             model.pace.settled(batch, attempt, tries, backoff);
         }

@@ -34,12 +34,12 @@ impl Pace {
         self.answers.insert((batch, attempt), Answered { at: Instant::now(), retry_after });
     }
 
-    /// The end of an attempt was written down, and how many were refused, if it was itself.
+    /// An attempt ended that does not count; so many of the batch do not by now.
     pub(crate) fn refused(&mut self, batch: Uuid, refused: u32) {
         self.refused.insert(batch, refused);
     }
 
-    /// How many attempts a batch had of those that count, of so many that ended.
+    /// How many count of the attempts that ended.
     pub(crate) fn that_count(&self, batch: Uuid, ended: u32) -> u32 {
         ended.saturating_sub(self.refused.get(&batch).copied().unwrap_or_default())
     }

@@ -18,6 +18,7 @@ mod deleted_policies;
 mod dev;
 mod doc_examples;
 mod elsewhere;
+mod embedded;
 mod estimated;
 mod events;
 mod expired;

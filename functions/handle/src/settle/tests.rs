@@ -143,7 +143,7 @@ fn a_refused_batch_waits_as_long_as_it_was_asked_to() {
 }
 
 #[test]
-fn pauses_double_with_attempts_that_count_and_with_refusals_that_follow_each_other() {
+fn pauses_double_with_attempts_that_count_and_apart_from_them_with_those_that_do_not() {
     let seconds = |batch: &Batch, error: CallError, put_off: Option<Timestamp>| {
         let ended = EndedAttempt { result: Err(error), gone: BTreeSet::new(), put_off };
         settle(batch, ended, &policy(9), Timestamp(0), 0).retry_at.unwrap().0 / 1_000
@@ -153,11 +153,12 @@ fn pauses_double_with_attempts_that_count_and_with_refusals_that_follow_each_oth
     };
     assert_eq!([failed(1, 0), failed(2, 0), failed(3, 0), failed(4, 0)], [1, 2, 4, 5]);
     assert_eq!([failed(2, 1), failed(3, 1), failed(9, 8)], [1, 2, 1]);
-    let refused = |attempts| {
-        let batch = Batch { refused: attempts - 1, ..batch(1, attempts) };
+    let refused = |attempts, refused| {
+        let batch = Batch { refused, ..batch(1, attempts) };
         seconds(&batch, CallError::new(Cause::Status(429), "429"), Some(Timestamp(0)))
     };
-    assert_eq!([refused(1), refused(2), refused(3), refused(4)], [1, 2, 4, 5]);
+    assert_eq!([refused(1, 0), refused(2, 1), refused(3, 2), refused(4, 3)], [1, 2, 4, 5]);
+    assert_eq!([refused(2, 0), refused(4, 1), refused(9, 0)], [1, 2, 1]);
 }
 
 #[test]

@@ -6,12 +6,12 @@ use std::fmt;
 
 use aws_sdk_dynamodb::types::AttributeValue as SdkValue;
 use bytes::Bytes;
-use dynoxide::types::{Item, read_capacity_units_with_consistency as units};
+use dynoxide::types::read_capacity_units_with_consistency as units;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::Direct;
-use super::rows::{as_stored, decode, encode, stored};
+use super::rows::{as_stored, encode, stored};
 use super::schema::Schema;
 use super::value::{self, Value};
 use crate::engine::database::{Database, DatabaseResult};
@@ -53,23 +53,24 @@ pub(in crate::engine) enum Found {
     /// All of it, as it is stored.
     Whole(String),
     /// The attributes that were asked for.
-    Shown(Item),
+    Shown(HashMap<String, Value>),
 }
 
 impl Found {
     fn json(self) -> Option<String> {
         match self {
             Self::Whole(json) => Some(json),
-            Self::Shown(item) => encode(&item).ok(),
+            Self::Shown(item) => encode(&value::read(item)).ok(),
         }
     }
 
     /// The item as the SDK has it.
     pub(in crate::engine) fn item(self) -> Option<HashMap<String, SdkValue>> {
-        match self {
-            Self::Whole(json) => decode(&json).map(value::sdk_item),
-            Self::Shown(item) => Some(value::sdk_item(item)),
-        }
+        let item = match self {
+            Self::Whole(json) => serde_json::from_str(&json).ok()?,
+            Self::Shown(item) => item,
+        };
+        Some(value::read_for_sdk(item))
     }
 }
 
@@ -170,20 +171,20 @@ fn attributes(
 struct Shown<'a>(&'a HashSet<String>);
 
 impl Shown<'_> {
-    fn of(self, json: &str) -> Option<Item> {
+    fn of(self, json: &str) -> Option<HashMap<String, Value>> {
         serde_json::Deserializer::from_str(json).deserialize_map(self).ok()
     }
 }
 
 impl<'de> Visitor<'de> for Shown<'_> {
-    type Value = Item;
+    type Value = HashMap<String, Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an item")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Item, A::Error> {
-        let mut item = Item::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Self::Value, A::Error> {
+        let mut item = HashMap::new();
         while let Some(name) = all.next_key::<String>()? {
             if self.0.contains(&name) {
                 item.insert(name, all.next_value()?);

@@ -5,6 +5,7 @@ use dynoxide::storage::{Storage, compute_hash_prefix};
 use dynoxide::types::Item;
 
 use super::schema::{Change, Schema};
+use super::value;
 use crate::engine::database::DatabaseResult;
 
 /// What is stored under a key: the item as JSON, and its size.
@@ -41,7 +42,7 @@ pub(super) fn decode(json: &str) -> Option<Item> {
     if !as_stored(json) {
         return None;
     }
-    serde_json::from_str(json).ok()
+    serde_json::from_str(json).ok().map(value::read)
 }
 
 /// Whether an item is answered as it is stored: sets of numbers are not.

@@ -176,10 +176,13 @@ fn unusual_updates_are_left_to_the_engine_and_change_nothing() {
 
 #[test]
 fn unusual_reads_and_puts_are_left_to_the_engine_and_change_nothing() {
-    let tables = tables();
+    let (tables, typed) = (tables(), typed::Typed::new(tables()));
     let before = content(&tables);
     let n = n(1);
+    let large = json!({ "id": { "S": "a" }, "long": { "S": "x".repeat(401 * 1_024) } });
+    let large = json!({ "TableName": "locks", "Item": large, "ConditionExpression": "attribute_not_exists(id)" });
     for (operation, body) in [
+        ("PutItem", large),
         ("PutItem", json!({ "TableName": "none", "Item": { "id": { "S": "a" } } })),
         ("PutItem", json!({ "TableName": "locks", "Item": { "at": n } })),
         ("PutItem", json!({ "TableName": "locks", "Item": { "id": { "S": "x".repeat(2_049) } } })),
@@ -192,6 +195,11 @@ fn unusual_reads_and_puts_are_left_to_the_engine_and_change_nothing() {
     ] {
         assert_eq!(ours(&tables, operation, &body), None, "{body}");
         assert_eq!(content(&tables), before, "{body}");
+        // The others cannot be asked of the tables themselves.
+        if operation == "PutItem" && !body["ConditionExpression"].is_null() {
+            assert_eq!(typed.asked(operation, &body), None, "{body}");
+            assert_eq!(content(&typed.tables), before, "{body}");
+        }
     }
 }
 

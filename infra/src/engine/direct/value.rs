@@ -1,4 +1,4 @@
-//! Values as requests bring them: in JSON, or as the SDK has them.
+//! Values: as requests bring them, in JSON or as the SDK has them, and as they are stored.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ const DIGITS: usize = 37;
 /// Levels of lists and maps, far below what DynamoDB takes.
 const DEPTH_MAX: usize = 8;
 
-/// A value. The engine has to judge those of other types.
+/// A value. The engine has to judge, and to read, those of other types.
 #[derive(Deserialize)]
 pub(in crate::engine) enum Value {
     S(String),
@@ -51,6 +51,21 @@ impl Value {
         })
     }
 
+    /// A value that was stored: there is nothing left to be judged.
+    pub(super) fn read(self) -> AttributeValue {
+        match self {
+            Self::S(text) => AttributeValue::S(text),
+            Self::N(number) => AttributeValue::N(number),
+            Self::B(bytes) => AttributeValue::B(bytes),
+            Self::Bool(flag) => AttributeValue::BOOL(flag),
+            Self::Null(is) => AttributeValue::NULL(is),
+            Self::Strings(set) => AttributeValue::SS(set),
+            Self::Binaries(set) => AttributeValue::BS(set),
+            Self::L(values) => AttributeValue::L(values.into_iter().map(Self::read).collect()),
+            Self::M(values) => AttributeValue::M(read(values)),
+        }
+    }
+
     /// The value as it is stored; none if the engine has to judge it.
     pub(in crate::engine) fn stored(self) -> Option<AttributeValue> {
         self.at_depth(0)
@@ -75,6 +90,16 @@ impl Value {
             }
         })
     }
+}
+
+/// An item that was stored, as the engine has it.
+pub(super) fn read(item: HashMap<String, Value>) -> Item {
+    item.into_iter().map(|(name, value)| (name, value.read())).collect()
+}
+
+/// An item that was stored, as the SDK has it.
+pub(super) fn read_for_sdk(item: HashMap<String, Value>) -> HashMap<String, SdkValue> {
+    item.into_iter().map(|(name, value)| (name, sdk_value(value.read()))).collect()
 }
 
 /// All values of a map; none if the engine has to judge one of them, or a name.

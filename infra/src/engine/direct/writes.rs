@@ -19,7 +19,7 @@ use super::{Direct, update};
 use crate::engine::database::{Database, DatabaseResult};
 use crate::usage::Units;
 
-/// The most bytes of a request that certainly asks for no larger item than there may be.
+/// The most bytes of what a write brings that certainly makes no larger item or request than there may be.
 const REQUEST_BYTES_MAX: usize = 256 * 1024;
 
 #[derive(Deserialize)]
@@ -93,9 +93,6 @@ struct Write<'a> {
 
 /// Answers a request for an update.
 pub(super) fn answer_update(database: &Database, body: &[u8]) -> Option<Direct> {
-    if body.len() > REQUEST_BYTES_MAX {
-        return None;
-    }
     let request: UpdateRequest<'_> = serde_json::from_slice(body).ok()?;
     let (names, values) = (&request.expression_attribute_names, &request.expression_attribute_values);
     let is_empty = names.as_ref().is_some_and(HashMap::is_empty) || values.as_ref().is_some_and(HashMap::is_empty);
@@ -118,9 +115,6 @@ pub(super) fn answer_update(database: &Database, body: &[u8]) -> Option<Direct> 
 
 /// Answers a request to put an item.
 pub(super) fn answer_put(database: &Database, body: &[u8]) -> Option<Direct> {
-    if body.len() > REQUEST_BYTES_MAX {
-        return None;
-    }
     let request: PutRequest<'_> = serde_json::from_slice(body).ok()?;
     let written = put(database, &request.table_name, request.item, request.condition_expression.as_deref())?;
     Some(direct("PutItem", written, request.return_values_on_condition_check_failure, |_| "{}".to_owned()))
@@ -165,6 +159,9 @@ impl Write<'_> {
         change: impl FnOnce(&Plan, bool, &Subject<'_>, Item, &Schema) -> Option<Item>,
     ) -> Option<(Fate, f64)> {
         let Self { table, expressions, names, values, brought } = self;
+        if item_size(&brought) + item_size(&values) > REQUEST_BYTES_MAX {
+            return None;
+        }
         database.direct(|storage, known| {
             let Some(plan) = known.plan(expressions).filter(|plan| plan.fits(names, &values)) else {
                 return Ok(None);

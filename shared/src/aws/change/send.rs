@@ -29,38 +29,16 @@ impl<'a> Change<'a> {
     /// The same, for what counts again if it is applied again: sent once more only if nothing came of it. After any other
     /// failure it may have been applied.
     pub(crate) fn send_once_for_new(self) -> BoxFuture<'a, Result<Write<Item>, StoreError>> {
-        async move {
-            let request = Request::of(self, ReturnValue::AllNew);
-            let written = match request.embedded().await {
-                Some(written) => written,
-                None => {
-                    let (table, call) = request.call();
-                    let send = move || {
-                        let once = Config::builder().retry_config(RetryConfig::disabled());
-                        call.clone().customize().config_override(once).send()
-                    };
-                    read(table, table.patiently(send).await)?
-                }
-            };
-            Ok(written.counted().map(Option::unwrap_or_default))
-        }
-        .boxed()
+        let once = |call: UpdateItemFluentBuilder| {
+            call.customize().config_override(Config::builder().retry_config(RetryConfig::disabled())).send()
+        };
+        async move { Ok(Request::of(self, ReturnValue::AllNew).send(once).await?.map(Option::unwrap_or_default)) }
+            .boxed()
     }
 
     /// Sends it. The SDK repeats it after other failures that may pass.
     fn call(self, wanted: ReturnValue) -> BoxFuture<'a, Result<Write<Option<Item>>, StoreError>> {
-        async move {
-            let request = Request::of(self, wanted);
-            let written = match request.embedded().await {
-                Some(written) => written,
-                None => {
-                    let (table, call) = request.call();
-                    read(table, table.patiently(move || call.clone().send()).await)?
-                }
-            };
-            Ok(written.counted())
-        }
-        .boxed()
+        async move { Request::of(self, wanted).send(UpdateItemFluentBuilder::send).await }.boxed()
     }
 
     /// The change as an action of a transaction.
@@ -93,6 +71,21 @@ impl<'a> Request<'a> {
         Self { change, update, condition, wanted }
     }
 
+    /// What becomes of it: by the engine in this process, or else by `send`.
+    async fn send<F>(self, send: impl Fn(UpdateItemFluentBuilder) -> F) -> Result<Write<Option<Item>>, StoreError>
+    where
+        F: Future<Output = Result<UpdateItemOutput, SdkError<UpdateItemError>>>,
+    {
+        let written = match self.embedded().await {
+            Some(written) => written,
+            None => {
+                let (table, call) = self.call();
+                read(table, table.patiently(move || send(call.clone())).await)?
+            }
+        };
+        Ok(written.counted())
+    }
+
     /// What the engine in this process makes of it, if there is one and it need not be sent.
     async fn embedded(&self) -> Option<Write<Option<Item>>> {
         let Change { table, key: (name, value), names, values, .. } = &self.change;
@@ -121,13 +114,10 @@ impl<'a> Request<'a> {
 }
 
 /// What became of a change, as its answer says.
-fn read<R>(
+fn read(
     table: &Table,
-    answer: Result<UpdateItemOutput, SdkError<UpdateItemError, R>>,
-) -> Result<Write<Option<Item>>, StoreError>
-where
-    R: std::fmt::Debug + Send + Sync + 'static,
-{
+    answer: Result<UpdateItemOutput, SdkError<UpdateItemError>>,
+) -> Result<Write<Option<Item>>, StoreError> {
     match answer {
         Ok(answer) => Ok(Write::Done(answer.attributes)),
         Err(error) => match error.as_service_error() {

@@ -25,6 +25,12 @@ pub(super) fn update(id: &str, update: &str, condition: &str, names: &[(&str, &s
     body
 }
 
+/// The same, of one who does not ask for the new item.
+fn without_the_new(mut update: Value) -> Value {
+    update["ReturnValues"] = "NONE".into();
+    update
+}
+
 /// Updates of every form, of an item that may be in any state.
 pub(super) fn updates(id: &str) -> Vec<Value> {
     [updates_of_values(id), updates_of_sets_and_counters(id), updates_of_maps_and_more(id)].concat()
@@ -44,6 +50,7 @@ fn updates_of_values(id: &str) -> Vec<Value> {
         update(id, "", "", &[], none.clone()),
         update(id, "", "attribute_exists(id)", &[], none.clone()),
         update(id, "SET #a = :a", "", &[("a", "holder")], json!({ "a": s("you") })),
+        without_the_new(update(id, "SET #a = :a", "", &[("a", "holder")], json!({ "a": s("they") }))),
         update(id, "SET #a = :a", "", &[("a", "at")], json!({ "a": { "N": "1799999400123.0006" } })),
         update(id, "SET #a = :a", "", &[("a", "at")], json!({ "a": { "N": "1799999400123.000601" } })),
         update(id, "SET #a = :a", "#a = :b", &[("a", "holder")], json!({ "a": s("me"), "b": s("you") })),
