@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fanfold_local::{Fate, Interceptor, ServiceAnswer, ServiceRequest};
+use fanfold_local::{Engine, Fate, Interceptor, ServiceAnswer, ServiceRequest};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -71,11 +71,12 @@ pub struct Crash {
     state: Mutex<State>,
     /// What requests meet that are not struck.
     next: Option<Arc<dyn Interceptor>>,
+    sees: bool,
 }
 
 impl Crash {
     pub fn new(at: u64, moment: Moment) -> Self {
-        Self { at, moment, state: Mutex::default(), next: None }
+        Self { at, moment, state: Mutex::default(), next: None, sees: true }
     }
 
     /// A worker that never dies.
@@ -88,9 +89,14 @@ impl Crash {
         Self { next: Some(next), ..Self::never() }
     }
 
-    /// Whether nothing ever happens to a request: then a worker need not send them by the SDK.
-    pub(crate) fn sees_nothing(&self) -> bool {
-        self.at == u64::MAX && self.next.is_none()
+    /// A worker that never dies, and sends by the SDK only what it must. Fewer requests of others get between its own.
+    pub fn unseen() -> Self {
+        Self { sees: false, ..Self::never() }
+    }
+
+    /// The engine as the worker uses it.
+    pub(crate) fn worker(self: &Arc<Self>, engine: &Engine) -> Engine {
+        if self.sees { engine.with_interceptor(self.clone()) } else { engine.metered_apart() }
     }
 
     /// The same, which counts requests from [`begin`](Self::begin) on.

@@ -157,10 +157,7 @@ impl TestStack {
         variables.extend(parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let crash = Arc::new(crash);
         let (world, clock) = world();
-        let worker = match crash.sees_nothing() {
-            true => engine.metered_apart(),
-            false => engine.with_interceptor(crash.clone()),
-        };
+        let worker = crash.worker(&engine);
         let observer = surroundings(&engine, &world, &variables, spread);
         let surroundings = surroundings(&worker, &world, &variables, spread);
         let webhooks = Arc::new(ScriptedWebhooks::default());

@@ -46,7 +46,7 @@ async fn assert_costs_at_most(write_units: f64, key: Value) {
         "max_attempts": 8, "backoff": {"base": 1, "max": 30},
     });
     let changes = changed(changes, key);
-    let stack = TestStack::new(policy(changes), ScriptedApi::slow(takes, answer), Crash::never()).await;
+    let stack = TestStack::new(policy(changes), ScriptedApi::slow(takes, answer), Crash::unseen()).await;
     let count = ORDERS.lines().count() - 1;
     let pumps = stack.pumps();
     let (fanout, items) = stack.open(count as u32, true).await;
